@@ -688,7 +688,7 @@ class StructuredScaling(AffineCalibrator):
 
     def _read(self, scores: Any, y: Any, sample_weight: Any) -> tuple[ScoreMatrix, NDArray[Any]]:
         # JAX has no float64 unless asked for it, and in float32 the fit could not end
-        stays = self.structure == "vector" and library_of(scores) != "jax"
+        stays = library_of(scores) != "jax"
         return read_matrix(scores, y, sample_weight, self.classes, on_device=stays)
 
     def _fit(self, matrix: ScoreMatrix) -> VectorMap:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.array_types import Array, Index
 from calibrant.errors import ConvergenceError
@@ -80,7 +81,7 @@ def fit_softmax(problem: SoftmaxProblem, start: Array, max_steps: int = 200) -> 
     dense = forms_hessian(start.size, full=problem.full) and sizes[0][1]
     keeps = not dense and sum(size for size, _ in sizes) <= SHARES_KEPT
     with one_thread():
-        moments = _moments(problem) if problem.full and not dense else None
+        rows = _precondition_rows(problem) if problem.full and not dense else None
 
     def at(theta: Array) -> SoftmaxPoint:
         return _evaluate(problem, theta, dense)
@@ -89,9 +90,7 @@ def fit_softmax(problem: SoftmaxProblem, start: Array, max_steps: int = 200) -> 
         if here.hessian is None:
             curve = here.diagonal[:, -1] - problem.strength[:, -1]
             nearly = (
-                precondition_pairs(here.diagonal, here.between)
-                if moments is None
-                else precondition_rows(moments, problem.strength, curve)
+                precondition_pairs(here.diagonal, here.between) if rows is None else rows.at(curve)
             )
             return _conjugate(problem, here, nearly, keeps)
         return newton_step(here.hessian, here.gradient)
@@ -108,17 +107,17 @@ def forms_hessian(parameters: int, *, full: bool) -> bool:
 def _scores(theta: Array, x: Array, full: bool) -> Array:
     """η = W·x + b or v·x + b."""
     ops = ops_of(x)
-    eta = x @ theta[:, :-1].T if full else x * ops.beside(theta[:, 0].copy(), x)
+    eta = x @ ops.beside(theta[:, :-1], x).T if full else x * ops.beside(theta[:, 0].copy(), x)
     eta += ops.beside(theta[:, -1].copy(), x)
     return eta  # type: ignore[no-any-return]
 
 
 def _weighted_gradient(share: Array, parts: Array, x: Array, full: bool) -> Array:
     """Σ share·parts·∂η/∂θ, with a share for each row; parts are written over."""
+    ops = ops_of(x)
     if full:
         parts *= share[:, None]
-        return np.column_stack((parts.T @ x, parts.sum(axis=0)))
-    ops = ops_of(x)
+        return np.column_stack((ops.host(parts.T @ x), ops.host(parts.sum(axis=0))))
     last = ops.weighted(share, parts)
     parts *= x
     return np.column_stack((ops.weighted(share, parts), last))
@@ -132,7 +131,7 @@ def _block_gradient(
     ops = ops_of(x)
     if problem.full:
         e /= total[:, None]
-        e[np.arange(len(x)), codes] -= kept
+        e[ops.beside(np.arange(len(x)), codes), codes] -= kept
         if even:
             e -= even
         return _weighted_gradient(w, e, x, True)
@@ -203,14 +202,15 @@ def _curvature(p: Array, x: Array, w: Array, full: bool) -> Array:
     return np.asarray(result)
 
 
-def _moments(problem: SoftmaxProblem) -> Array:
-    """The weighted mean of f·fᵀ, f = (x, 1)."""
+def _precondition_rows(problem: SoftmaxProblem) -> RowsPreconditioner:
+    """The preconditioner of a full matrix, by the weighted mean of f·fᵀ, f = (x, 1)."""
     k = len(problem.centre)
     result = np.zeros((k + 1, k + 1))
     for x, _, w in problem.source():
-        f = np.column_stack((x, np.ones(len(x))))
-        result += (f * w[:, None]).T @ f
-    return result / problem.total
+        ops = ops_of(x)
+        f = ops.xp.column_stack((x, ops.xp.ones_like(x[:, :1])))
+        result += ops.host((f * w[:, None]).T @ f)
+    return RowsPreconditioner(result / problem.total, problem.strength, x[:0])
 
 
 def _conjugate(problem: SoftmaxProblem, here: SoftmaxPoint, nearly: Solve, keeps: bool) -> Array:
@@ -314,8 +314,10 @@ def precondition_pairs(diagonal: Array, between: Array) -> Solve:
     return solve
 
 
-def precondition_rows(moments: Array, strength: Array, curve: Array) -> Solve:
+class RowsPreconditioner:
     """The preconditioner of a full matrix: row j of H is taken for S_j + c_j·E[f·fᵀ], f = (x, 1).
+
+    The products run where the rows of ``block`` are.
 
     Parameters
     ----------
@@ -324,29 +326,41 @@ def precondition_rows(moments: Array, strength: Array, curve: Array) -> Solve:
     strength : array of shape (k, k + 1)
         The ridges S. They are the same for all rows but on the diagonal, so that one decomposition
         serves all; that one entry is put right by the formula of Sherman and Morrison.
-    curve : array of shape (k,)
-        c_j = Σ w·p_j(1 − p_j).
+    block : array
+        Some rows x.
 
     >>> strength = np.array([[1.0, 3.0, 2.0], [3.0, 1.0, 2.0]])
-    >>> solve = precondition_rows(np.eye(3), strength, np.array([0.5, 1.0]))
+    >>> solve = RowsPreconditioner(np.eye(3), strength, np.empty((0, 2))).at(np.array([0.5, 1.0]))
     >>> solve(np.array([[1.5, 3.5, 2.5], [4.0, 2.0, 3.0]])).round(9).tolist()
     [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
     """
-    k, each = len(strength), np.arange(len(strength))
-    ridge = np.append(strength[(each + 1) % k, each], strength[0, k])
-    unit = 1.0 / np.sqrt(ridge)
-    values, vectors = np.linalg.eigh(moments * unit * unit[:, None])
-    basis = unit[:, None] * vectors
-    shrunk = 1.0 / (1.0 + curve[:, None] * np.maximum(values, 0.0))
-    column = (basis[:k] * shrunk) @ basis.T
-    excess = ridge[:k] - strength[each, each]
-    share = excess / (1.0 - excess * column[each, each])
 
-    def solve(r: Array) -> Array:
-        u = ((r @ basis) * shrunk) @ basis.T
-        return np.asarray(u + (share * u[each, each])[:, None] * column)
+    def __init__(self, moments: Array, strength: Array, block: Any) -> None:
+        self.block, self.ops, k = block, ops_of(block), len(strength)
+        each = np.arange(k)
+        ridge = np.append(strength[(each + 1) % k, each], strength[0, k])
+        unit = 1.0 / np.sqrt(ridge)
+        values, vectors = np.linalg.eigh(moments * unit * unit[:, None])
+        self.values = np.maximum(values, 0.0)
+        self.basis = self._there(unit[:, None] * vectors)
+        self.each = self._there(each)
+        self.excess = self._there(ridge[:k] - strength[each, each])
 
-    return solve
+    def _there(self, values: NDArray[Any]) -> Any:
+        return self.ops.beside(values, self.block)
+
+    def at(self, curve: Array) -> Solve:
+        """The preconditioner where c_j = Σ w·p_j(1 − p_j) are given, of shape (k,)."""
+        basis, each, k = self.basis, self.each, len(curve)
+        shrunk = self._there(1.0 / (1.0 + curve[:, None] * self.values))
+        column = (basis[:k] * shrunk) @ basis.T
+        share = self.excess / (1.0 - self.excess * column[each, each])
+
+        def solve(r: Array) -> Array:
+            u = ((self._there(r) @ basis) * shrunk) @ basis.T
+            return self.ops.host(u + (share * u[each, each])[:, None] * column)
+
+        return solve
 
 
 # --- Guarded Newton for one temperature: sums over rows, and the descent in 1/T -------------------

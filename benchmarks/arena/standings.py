@@ -186,12 +186,14 @@ def paired(losses: pd.DataFrame) -> pd.DataFrame:
 def gates(results: pd.DataFrame, kind: str, measure: str) -> pd.DataFrame:
     """Every method bare, calibrant's curve among them, and behind one gate beside our default.
 
-    Win rates are among the bare methods, and among those behind a gate. Empty where none is.
+    Win rates are among the bare methods, and among those behind a gate, in the experiments that
+    have been played behind one. Empty where none has.
     """
-    rows = results[results["kind"] == kind]
-    if not rows["method"].str.endswith(GATED).any():
+    rows = results[results["kind"] == kind].set_index(EXPERIMENT)
+    behind_one = rows.index[rows["method"].str.endswith(GATED)]
+    if behind_one.empty:
         return pd.DataFrame()
-    every = _pivoted(rows, measure)
+    every = _pivoted(rows[rows.index.isin(behind_one)].reset_index(), measure)
     behind = [name for name in every if name.endswith(GATED)]
     bare = [name.removesuffix(GATED) for name in behind]
     ours = [BARE] if BARE in every else []
@@ -205,6 +207,7 @@ def gates(results: pd.DataFrame, kind: str, measure: str) -> pd.DataFrame:
         columns[way, "made worse"] = harmed.set_axis(labels)
     frame = pd.DataFrame(columns)
     frame.index.name = "method"
+    frame.attrs["experiments"] = len(every)
     return frame.sort_values(("behind the gate", "win rate"), ascending=False, kind="stable")
 
 

@@ -603,3 +603,23 @@ def test_similarity_binning_has_the_smaller_error(paper, part, shared):
     assert (mean["CalBin"]["SBA V"] - mean["CalBin"]["PAV V"]).mean() > 0
     by_label = mean["CalBin by label"]
     assert (by_label["SBA V"] - by_label["PAV V"]).mean() < 0
+
+
+def test_noise_deals_out_one_column_anew(root):
+    noise = experiment(root, "papers.bella2009.noise")
+    coded = experiment(root, "papers.bella2009.models").coded
+    frame = pd.DataFrame({"a": np.arange(50.0), "b": list("xy") * 25})
+    X = coded(frame)
+    for j in range(2):
+        found = noise.noisy(X, j, seed=0)
+        assert (found.coded[:, 1 - j] == X.coded[:, 1 - j]).all()
+        assert (found.coded[:, j] != X.coded[:, j]).any()
+        assert (np.sort(found.coded[:, j]) == np.sort(X.coded[:, j])).all()
+        assert (coded(found.frame).coded == found.coded).all()
+
+    class ByFirst:
+        def predict_proba(self, X):
+            p = X.coded[:, 0] / 50
+            return np.column_stack([1 - p, p])
+
+    assert noise.telling(ByFirst(), X, seed=0) == 0

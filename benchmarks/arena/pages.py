@@ -232,6 +232,17 @@ def strict_table(frame: pd.DataFrame) -> str:
     return table(list(frame.columns), rows)
 
 
+def far_off_words(results: pd.DataFrame, kind: str) -> str:
+    """What the models that are the farthest from calibrated make of our figures."""
+    shares, every, near = standings.far_off(results, kind)
+    first, *others = shares
+    return (
+        f"{first[0].upper()}{first[1:]} alone is {shares[first]:.0%} of calibrant's mean gain in "
+        f"log loss. Without {' and '.join([first, *others])} calibrant's win rate is {near:.2f} "
+        f"in place of {every:.2f}."
+    ).replace("% of", " % of")
+
+
 def gate_table(frame: pd.DataFrame) -> str:
     """Win rates and harm of every method bare, and behind one gate."""
     if frame.empty:
@@ -336,6 +347,9 @@ def blocks(results: pd.DataFrame) -> dict[str, str]:
             )
         parts[f"table arena-{kind}-strict"] = (
             "*Not run yet.*" if empty else strict_table(standings.strictly(results, kind))
+        )
+        parts[f"table arena-{kind}-far"] = (
+            "*Not run yet.*" if empty else far_off_words(results, kind)
         )
         parts[f"table arena-{kind}-gates"] = (
             "*Not run yet.*" if empty else gate_table(standings.gates(results, kind, MEASURES[0]))

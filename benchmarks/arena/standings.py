@@ -159,6 +159,21 @@ def strictly(results: pd.DataFrame, kind: str) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def far_off(results: pd.DataFrame, kind: str) -> tuple[dict[str, float], float, float]:
+    """How much of our gain in log loss the models of `FAR_OFF` make, and our win rate without them.
+
+    Their shares of the sum of gains; our win rate among all methods, and without these models.
+    """
+    every = grid(results, kind, MEASURES[0])
+    model = every.index.get_level_values("model")
+    gained = gains(every)[OURS]
+    parts = gained.groupby(level="model").sum() / gained.sum()
+    shares = {name: float(parts.get(name, 0.0)) for name in FAR_OFF}
+    near = every[~model.isin(FAR_OFF)]
+    rates = [float(wins(part)[OURS].mean()) if len(part) else np.nan for part in (every, near)]
+    return shares, rates[0], rates[1]
+
+
 def paired(losses: pd.DataFrame) -> pd.DataFrame:
     """Wilcoxon's signed ranks of calibrant against each method over families of datasets.
 

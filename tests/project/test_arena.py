@@ -457,6 +457,14 @@ def test_base_models_that_are_far_off_can_be_left_out(standings):
     assert found["distinct methods, without naive Bayes and AdaBoost"] == 0
 
 
+def test_what_far_off_models_make_of_the_figures_is_said(standings, root):
+    results = frame_of({"nothing": [0.5, 0.5], "calibrant": [0.2, 0.4]}, "xy")
+    results.loc[results["task"] == "t0", "model"] = "naive Bayes"
+    said = room(root, "pages").far_off_words(results, "binary")
+    assert "Naive Bayes alone is 75 % of calibrant's mean gain" in said
+    assert "win rate is 1.00 in place of 1.00" in said
+
+
 def test_pairs_over_datasets_with_holms_correction(standings):
     from scipy.stats import wilcoxon
 

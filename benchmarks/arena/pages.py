@@ -262,8 +262,14 @@ def gate_table(frame: pd.DataFrame) -> str:
         for name, row in frame.iterrows()
     ]
     head = [f"{way}: {'made worse, %' if what != 'win rate' else what}" for way, what in frame]
-    played = frame.attrs["experiments"]
-    return f"Of {played:,} experiments.\n\n{table(['method', *head], rows)}"
+    said = "".join(
+        f" {way.capitalize()}, calibrant has less loss than {best}, the best of the others, in "
+        f"{100 * less:.0f} % of them and more in {100 * more:.0f} %."
+        for way, best, less, more in frame.attrs["duels"]
+    )
+    return f"Of {frame.attrs['experiments']:,} experiments.{said}\n\n" + table(
+        ["method", *head], rows
+    )
 
 
 def words(results: pd.DataFrame) -> str:

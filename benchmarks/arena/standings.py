@@ -202,7 +202,8 @@ def gates(results: pd.DataFrame, kind: str, measure: str) -> pd.DataFrame:
     """Every method bare, calibrant's curve among them, and behind one gate beside our default.
 
     Win rates are among the bare methods, and among those behind a gate, in the experiments that
-    have been played behind one. Empty where none has.
+    have been played behind one. Empty where none has. ``attrs["duels"]`` says for both ways which
+    other method is the best, and in which shares of experiments ours has less and more loss.
     """
     rows = results[results["kind"] == kind].set_index(EXPERIMENT)
     behind_one = rows.index[rows["method"].str.endswith(GATED)]
@@ -213,16 +214,21 @@ def gates(results: pd.DataFrame, kind: str, measure: str) -> pd.DataFrame:
     bare = [name.removesuffix(GATED) for name in behind]
     ours = [BARE] if BARE in every else []
     parts = {"bare": [*ours, *bare, NOTHING], "behind the gate": [OURS, *behind, NOTHING]}
-    columns = {}
+    columns, duels = {}, []
     for way, names in parts.items():
         losses = every[names]
         rate, harmed = wins(losses).mean(), (gains(losses) < 0).mean()
+        mine = [name for name in (BARE, OURS) if name in names]
+        if mine:
+            best = rate.drop([*mine, NOTHING]).idxmax()
+            less, more = losses[mine[0]] < losses[best], losses[mine[0]] > losses[best]
+            duels.append((way, best.removesuffix(GATED), less.mean(), more.mean()))
         labels = [name.removesuffix(GATED).replace(BARE, OURS) for name in names]
         columns[way, "win rate"] = rate.set_axis(labels)
         columns[way, "made worse"] = harmed.set_axis(labels)
     frame = pd.DataFrame(columns)
     frame.index.name = "method"
-    frame.attrs["experiments"] = len(every)
+    frame.attrs |= {"experiments": len(every), "duels": duels}
     return frame.sort_values(("behind the gate", "win rate"), ascending=False, kind="stable")
 
 

@@ -559,7 +559,10 @@ def test_gates_are_a_table_of_their_own(standings, root):
     assert found.loc["calibrant", ("behind the gate", "win rate")] == 0.5
     pages = room(root, "pages")
     assert "| b | 0.50 | 50 | 0.75 | 0 |" in pages.gate_table(found)
-    assert "Of 2 experiments" in pages.gate_table(found)
+    said = pages.gate_table(found)
+    assert "Of 2 experiments. Bare, calibrant has less loss than b, the best of the others" in said
+    assert "in 50 % of them and more in 50 %. Behind the gate, calibrant has" in said
+    assert "in 0 % of them and more in 50 %." in said
     part = results[(results["method"] != "b, gated") | (results["task"] == "t0")]
     assert standings.gates(part, "binary", "log loss").attrs["experiments"] == 1
     alone = results[~results["method"].isin(["b, gated"])]

@@ -18,7 +18,7 @@ __all__ = ["METHODS", "cells", "claim", "page", "run"]
 Array = NDArray[np.float64]
 
 #: repetitions; there are no published figures to come near to
-SEEDS, QUICK = 10, 1
+SEEDS, QUICK = 5, 1
 METHODS = ("model", "binning", "PAV", "Platt", "SBA")
 #: how far predictions move on average; and how much larger the MSE becomes
 MOVED, RISE = "moved", "rise of MSE"

@@ -12,7 +12,7 @@ from experiments.papers.naeini2015.methods import METHODS, calibrated, measures
 
 __all__ = ["CALIBRATE", "TRAIN", "cells", "claim", "needed", "page", "run"]
 
-QUICK, FULL = 20, 100
+QUICK, FULL = 20, 50
 #: rows to train on, with all rows to calibrate on; and rows to calibrate on, with all to train on
 TRAIN = (50, 100, 200, 400, 800, 2000)
 CALIBRATE = (25, 50, 100, 200, 400, 600)

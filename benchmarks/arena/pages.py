@@ -29,6 +29,12 @@ ABSTAINS = (
     "Only calibrant's default keeps scores as they are unless a change is better beyond noise: "
     "the share made worse compares that gate with none."
 )
+#: what the columns are, where they stand without the page that explains them
+LEGEND = (
+    "By log loss. Win rate: the share of the other methods that a method beats, averaged over "
+    "experiments, with a 95 % interval over datasets. Made worse: the share of experiments in "
+    "which the loss is larger than without calibration."
+)
 #: every match of a run
 MATCHES = "arena_matches.csv.gz"
 PACKAGES = (
@@ -303,9 +309,10 @@ def in_short(results: pd.DataFrame) -> str:
         ours = frame.loc[OURS]
         best = frame.drop([OURS, NOTHING], errors="ignore").iloc[0]
         said.append(
-            f"With {KINDS[kind]} its win rate is {ours['win rate']:.2f} ({best.name}, the best of "
-            f"the others: {best['win rate']:.2f}); the log loss gets worse in "
-            f"{100 * ours['made worse']:.0f} % of experiments ({100 * best['made worse']:.0f} %)."
+            f"With {KINDS[kind]} it beats {100 * ours['win rate']:.0f} % of the other methods on "
+            f"average ({best.name}, the best of the others: {100 * best['win rate']:.0f} %); the "
+            f"log loss gets worse in {100 * ours['made worse']:.0f} % of experiments "
+            f"({100 * best['made worse']:.0f} %)."
         )
     return " ".join([*said, ABSTAINS])
 
@@ -374,7 +381,11 @@ def blocks(results: pd.DataFrame) -> dict[str, str]:
         if not empty:
             shorts.append(short_table(results, kind))
     parts["table arena"] = "\n\n".join(
-        ["![Win rates and harm of all methods](docs/pictures/arena.png)", *shorts, ABSTAINS]
+        [
+            "![Win rates and harm of all methods](docs/pictures/arena.png)",
+            *shorts,
+            f"{LEGEND} {ABSTAINS}",
+        ]
     )
     parts["table arena-picture"] = "![Win rates and harm of all methods](../pictures/arena.png)"
     parts["table arena-cost"] = "![Win rate against time](../pictures/arena_cost.png)"

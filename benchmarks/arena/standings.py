@@ -113,7 +113,7 @@ def standing(results: pd.DataFrame, kind: str, measure: str) -> pd.DataFrame:
 
 
 def _costs(rows: pd.DataFrame, losses: pd.DataFrame) -> dict[str, pd.Series]:
-    rows = rows.set_index(EXPERIMENT).loc[losses.index]
+    rows = rows[rows["method"].isin(losses.columns)].set_index(EXPERIMENT).loc[losses.index]
     seconds = rows["fit s"] + rows["predict s"]
     return {
         "crashes": (rows["crash"] != "").groupby(rows["method"]).sum(),

@@ -192,7 +192,9 @@ def by_text(
         for a, b in pairs
     }
     said = "; ".join(words).replace("ABB text, ", "")
-    claim = Claim("… ABB as the text has it", _in_words(printed), said, all(verdicts))
+    known = any(len(results[name]) for name in tables)
+    holds = all(verdicts) if known else None
+    claim = Claim("… ABB as the text has it", _in_words(printed), said, holds)
     return claim.resting_on(*tables, selection=selection(results, tables))
 
 
@@ -300,7 +302,7 @@ def abb_column(results: Results) -> Claim:
         "… of all these tables, the column of ABB as the text has it",
         f"{len(found[next(iter(found))])} figures",
         f"within the spread: {said.replace('ABB text, ', '')}",
-        all(is_repeated(of) is True for of in found.values()),
+        all(is_repeated(of) for of in found.values()) if any(found.values()) else None,
         f"ABB averaged over λ {count(cells(ABB))}; Adult with all attributes",
     ).resting_on(*SIMULATED, *REAL, selection=selection(results, (*SIMULATED, *REAL)))
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.arena.matches import quiet
-from benchmarks.arena.methods import METHODS, NOTHING, methods
+from benchmarks.arena.methods import METHODS, NOTHING, Rows, methods
 from benchmarks.arena.pages import PACKAGES
 from benchmarks.fit import data
 from benchmarks.harness import add, cpu, setting, write_page
@@ -47,17 +47,18 @@ def measure(name: str, n: int) -> dict[str, float]:
         few, labels = data(1000)
         start, before = time.process_time(), _megabytes()
         one = METHODS[name]
-        one.fit(np.column_stack([1 - few, few]), labels)(np.column_stack([1 - few, few]))
+        rows = Rows(np.column_stack([1 - few, few]))
+        one.learn(rows, labels)(rows)
         first, loaded = time.process_time() - start, _megabytes()
         s, y = data(n)
-        p = np.column_stack([1 - s, s])
-        q = p[:QUERIES]
+        rows = Rows(np.column_stack([1 - s, s]))
+        new = Rows(rows.p[:QUERIES])
         held = _megabytes()
-        one.fit(p, y)(q)
+        one.learn(rows, y)(new)
         added = _megabytes() - held
-        fit = cpu(lambda: one.fit(p, y))
-        predict_with = one.fit(p, y)
-        predict = cpu(lambda: predict_with(q))
+        fit = cpu(lambda: one.learn(rows, y))
+        predict_with = one.learn(rows, y)
+        predict = cpu(lambda: predict_with(new))
     return {
         "first": first,
         "loaded": loaded - before,
@@ -128,7 +129,11 @@ def run(sizes: list[int]) -> None:
     """Measure and write ``results/peers.md`` and its CSV files, anew after each size."""
     rows: list[dict[str, object]] = []
     slow: set[str] = set()
-    names = [one.name for one in methods("binary") if one.installed and one.name != NOTHING]
+    names = [
+        one.name
+        for one in methods("binary", features=False)
+        if one.installed and one.name != NOTHING
+    ]
     imported = imports()
     for n in sizes:
         s, _ = data(n)

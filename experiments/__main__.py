@@ -12,8 +12,8 @@ from pathlib import Path
 from experiments import RESULTS, say, table
 from experiments.papers import NAMES, paper
 from experiments.papers.cells import Paper
-from experiments.papers.check import check, tolerances_table
-from experiments.papers.made_with import take_kernels
+from experiments.papers.check import check, stale_words, tolerances_table
+from experiments.papers.made_with import stale, take_kernels
 from experiments.papers.render import (
     Judged,
     blocks,
@@ -130,7 +130,8 @@ def sum_up(shown: dict[str, Judged], folder: Path) -> None:
         return
     every = {name: shown.get(name) or judged(paper(name), folder) for name in NAMES}
     fill_docs(NAME, {"summary": summary(list(every.values()))}, DOCS)
-    fill_docs("README", {"tolerances": tolerances_table()}, DOCS)
+    words = {"tolerances": tolerances_table(), "stale": stale_words(stale(folder))}
+    fill_docs("README", words, DOCS)
     for path in sorted(DOCS.rglob("*.md")):
         text = path.read_text(encoding="utf-8")
         filled = fill_shares(text, every)

@@ -80,9 +80,9 @@ def judge(one: Method, data: Scored) -> dict[str, float | str]:
     try:
         with quiet():
             start = time.process_time()
-            predict = one.fit(data.p.copy(), data.y.copy())
+            predict = one.learn(data.known(one.reads), data.y.copy())
             fitted = time.process_time()
-            found = predict(data.new.copy())
+            found = predict(data.unseen(one.reads))
             seconds = {
                 "fit s": fitted - start,
                 "predict s": time.process_time() - fitted,
@@ -183,7 +183,7 @@ def cells(folder: Path, tasks: list[str], quick: bool, gates: bool = False) -> l
             found += [
                 {"task": name, "model": model, "size": size, "method": one.name}
                 for size in (sizes(len(data.y))[:1] if quick else sizes(len(data.y)))
-                for one in methods(kind, gates)
+                for one in methods(kind, gates, features=data.features is not None)
                 if one.installed
             ]
     return found

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from experiments.mixture_cases import LARGEST
 from experiments.study import encode
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.svm import LinearSVC
 
+from benchmarks.arena.methods import FEATURES, MARGINS, Rows
 from benchmarks.arena.tasks import Labels, Task, read
 
 Array = NDArray[np.float64]
@@ -62,12 +64,19 @@ MODELS: dict[str, Callable[[], Any]] = {
 
 
 class Scored(NamedTuple):
-    """A model's probabilities of all classes on rows to calibrate on and on rows to test on."""
+    """A model's probabilities of all classes on rows to calibrate on and on rows to test on.
+
+    And what is beside them: the model's margins, if it has any, and the features of the rows.
+    """
 
     p: Array
     y: Labels
     new: Array
     y_new: Labels
+    margins: Array | None = None
+    new_margins: Array | None = None
+    features: pd.DataFrame | None = None
+    new_features: pd.DataFrame | None = None
 
     def some(self, n: int) -> Scored:
         """The same with n of the rows to calibrate on, as many of each class as there should be."""
@@ -77,7 +86,24 @@ class Scored(NamedTuple):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             rows, _ = train_test_split(rows, train_size=n, stratify=self.y, random_state=0)
-        return self._replace(p=self.p[rows], y=self.y[rows])
+        p, margins, features = Rows(self.p, self.margins, self.features).take(rows)
+        return self._replace(p=p, y=self.y[rows], margins=margins, features=features)
+
+    def known(self, reads: str) -> Rows:
+        """A copy of what a method may read of the rows to calibrate on."""
+        return _copied(self.p, self.margins, self.features, reads)
+
+    def unseen(self, reads: str) -> Rows:
+        """A copy of what a method may read of the rows to test on."""
+        return _copied(self.new, self.new_margins, self.new_features, reads)
+
+
+def _copied(p: Array, margins: Array | None, features: pd.DataFrame | None, reads: str) -> Rows:
+    return Rows(
+        p.copy(),
+        margins.copy() if margins is not None and reads == MARGINS else None,
+        features.copy() if features is not None and reads == FEATURES else None,
+    )
 
 
 def probabilities(model: Any, X: Any) -> Array:
@@ -89,6 +115,13 @@ def probabilities(model: Any, X: Any) -> Array:
     if margin.ndim == 1:
         return np.column_stack([expit(-margin), expit(margin)])
     return np.asarray(softmax(margin, axis=1), dtype=np.float64)
+
+
+def margins(model: Any, X: Any) -> Array | None:
+    """What scikit-learn calibrates a model by, if it has it: one column of two classes."""
+    if not hasattr(model, "decision_function"):
+        return None
+    return np.asarray(model.decision_function(X), dtype=np.float64)
 
 
 def parts(y: Labels) -> tuple[Labels, Labels, Labels]:
@@ -110,13 +143,25 @@ def train(task: Task, models: tuple[str, ...]) -> dict[str, Scored]:
     learn, pool, test = parts(y)
     coder = encode(X.iloc[learn])
     A, B, C = (coder.transform(X.iloc[rows]) for rows in (learn, pool, test))
+    beside = {"features": columns(X.iloc[pool]), "new_features": columns(X.iloc[test])}
     found = {}
     for name in models:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # models that have not quite converged are scores too
             model = MODELS[name]().fit(A, y[learn])
             p, q = probabilities(model, B), probabilities(model, C)
-        found[name] = Scored(p, y[pool], q, y[test])
+            said = margins(model, B), margins(model, C)
+        found[name] = Scored(p, y[pool], q, y[test], *said, **beside)
+    return found
+
+
+def columns(X: pd.DataFrame) -> pd.DataFrame:
+    """Features as numbers and words, the numbers first; their names are places."""
+    is_number = [pd.api.types.is_numeric_dtype(X[name]) for name in X]
+    numbers = X.loc[:, is_number].astype(np.float64)
+    words = X.loc[:, [not yes for yes in is_number]].astype(str)
+    found = pd.concat([numbers, words], axis=1).reset_index(drop=True)
+    found.columns = [f"x{i}" for i in range(found.shape[1])]
     return found
 
 
@@ -127,14 +172,26 @@ def file_of(folder: Path, task: str) -> Path:
     return folder / "scores" / f"{task}.npz"
 
 
+#: what the files hold: those of another layout are made again
+LAYOUT = 2
+TABLES = ("features", "new_features")
+
+
 def keep(folder: Path, task: str, found: dict[str, Scored]) -> None:
     """Write what a task's models say: the whole file or none."""
     path = file_of(folder, task)
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.stem}.{os.getpid()}.part.npz")
-    arrays: dict[str, Any] = {"models": np.array(list(found))}
+    arrays: dict[str, Any] = {"layout": np.array(LAYOUT), "models": np.array(list(found))}
     for i, scored in enumerate(found.values()):
-        arrays |= {f"{name}{i}": values for name, values in scored._asdict().items()}
+        fields = scored._asdict()
+        frames = {name: fields.pop(name) for name in TABLES}  # the same for all models
+        arrays |= {f"{name}{i}": values for name, values in fields.items() if values is not None}
+    for name, frame in frames.items():
+        if frame is not None:
+            numbers = frame.select_dtypes("number")
+            arrays[f"{name} numbers"] = numbers.to_numpy(np.float64)
+            arrays[f"{name} words"] = frame.drop(columns=numbers.columns).to_numpy(str)
     try:
         np.savez_compressed(part, **arrays)
         os.replace(part, path)
@@ -143,11 +200,13 @@ def keep(folder: Path, task: str, found: dict[str, Scored]) -> None:
 
 
 def kept_models(folder: Path, task: str) -> list[str]:
-    """The models whose probabilities are kept."""
+    """The models whose probabilities are kept, in files of today's layout."""
     path = file_of(folder, task)
     if not path.is_file():
         return []
     with np.load(path, allow_pickle=False) as arrays:
+        if "layout" not in arrays or arrays["layout"] != LAYOUT:
+            return []
         return [str(name) for name in arrays["models"]]
 
 
@@ -155,7 +214,24 @@ def kept_models(folder: Path, task: str) -> list[str]:
 def load(path: Path) -> dict[str, Scored]:
     """What `keep` wrote."""
     with np.load(path, allow_pickle=False) as arrays:
+        frames = {name: _frame(arrays, name) for name in TABLES}
         return {
-            str(name): Scored(*(arrays[f"{field}{i}"] for field in Scored._fields))
+            str(name): Scored(
+                **frames,
+                **{
+                    field: arrays[f"{field}{i}"]
+                    for field in Scored._fields
+                    if f"{field}{i}" in arrays
+                },
+            )
             for i, name in enumerate(arrays["models"])
         }
+
+
+def _frame(arrays: Any, name: str) -> pd.DataFrame | None:
+    if f"{name} numbers" not in arrays:
+        return None
+    numbers, words = arrays[f"{name} numbers"], arrays[f"{name} words"]
+    found = pd.concat([pd.DataFrame(numbers), pd.DataFrame(words.astype(object))], axis=1)
+    found.columns = [f"x{i}" for i in range(found.shape[1])]
+    return found

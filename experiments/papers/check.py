@@ -30,6 +30,7 @@ __all__ = [
     "differences",
     "draw",
     "learner",
+    "stale_words",
     "tolerances_table",
 ]
 
@@ -114,6 +115,21 @@ def tolerances_table() -> str:
             "why",
         ),
         rows,
+    )
+
+
+def stale_words(listed: Mapping[tuple[str, str], Stale]) -> str:
+    """What of the committed results is of older code, in words."""
+    start = "`experiments/results/stale.csv` lists committed figures that are of older code"
+    if not listed:
+        return f"{start}: none now."
+    said = "; ".join(
+        f"{paper}, table {table}, columns of {one.figures} ({one.why})"
+        for (paper, table), one in listed.items()
+    )
+    return (
+        f"{start}: {said}. `python -m experiments all --stale` computes them anew. The other "
+        "columns of these tables come out again."
     )
 
 

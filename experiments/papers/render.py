@@ -18,7 +18,7 @@ __all__ = ["Judged", "blocks", "fill", "fill_shares", "judged", "page", "render"
 
 #: <!-- claims --> or <!-- table 1a -->, what stands there, <!-- end -->
 BLOCK = re.compile(
-    r"(<!-- (claims|cells|summary|tolerances|table [^ ]+) -->\n).*?(<!-- end -->)", re.DOTALL
+    r"(<!-- (claims|cells|summary|tolerances|stale|table [^ ]+) -->\n).*?(<!-- end -->)", re.DOTALL
 )
 #: <!-- from naeini2018 3-6 -->, the share of the cells of that table, <!-- /from -->; "all": of all
 SHARE = re.compile(r"(<!-- from (\w+) ([\w-]+) -->).*?(<!-- /from -->)", re.DOTALL)

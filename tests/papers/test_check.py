@@ -175,7 +175,9 @@ def test_what_is_listed_as_stale_is_there_and_is_of_these_runs(root, made_with, 
         assert listed.why
 
 
-def test_the_page_has_the_tolerances(root, check):
+def test_the_page_has_the_tolerances_and_says_what_is_stale(root, check, made_with):
     """If this fails, `python -m experiments all --only pages` mends it."""
     page = (root / "docs" / "evidence" / "papers" / "README.md").read_text(encoding="utf-8")
     assert check.tolerances_table() in page
+    assert check.stale_words(made_with.stale(root / "experiments" / "results")) in page
+    assert check.stale_words({}).endswith("none now.")

@@ -11,8 +11,12 @@ from importlib.util import find_spec
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss
 from sklearn.metrics import log_loss as their_log_loss
+from sklearn.naive_bayes import GaussianNB
 
 from studies import experiment
 
@@ -182,6 +186,91 @@ def test_a_method_cannot_change_what_the_next_one_gets(matches, models, methods)
     assert np.geterr() == state
 
 
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("way", ["sigmoid", "isotonic", "temperature"])
+def test_scikit_learn_gets_margins_as_it_would_take_them(models, root, way, k):
+    """What the arena plays is `CalibratedClassifierCV` around the model itself."""
+    rng = np.random.default_rng(0)
+    y = np.arange(600) % k
+    X = rng.normal(size=(600, 3)) + y[:, None]
+    model = LogisticRegression(C=100).fit(X[:200], y[:200])
+    known, new = slice(200, 400), slice(400, 600)
+    data = models.Scored(
+        models.probabilities(model, X[known]), y[known],
+        models.probabilities(model, X[new]), y[new],
+        models.margins(model, X[known]), models.margins(model, X[new]),
+    )  # fmt: skip
+    one = room(root, "methods").METHODS[f"scikit-learn {way}"]
+    found = one.learn(data.known(one.reads), data.y)(data.unseen(one.reads))
+    every = np.arange(200)
+    theirs = CalibratedClassifierCV(
+        FrozenEstimator(model), method=way, ensemble=False, cv=[(every, every)]
+    ).fit(X[known], y[known])
+    assert np.asarray(found) == pytest.approx(theirs.predict_proba(X[new]), abs=1e-12)
+    bare = one.learn(data.known("probabilities"), data.y)(data.unseen("probabilities"))
+    if way == "sigmoid":
+        assert not np.allclose(found, bare)
+    assert models.margins(GaussianNB().fit(X, y), X) is None
+
+
+@pytest.mark.parametrize("name", ["near-isotonic", "relaxed PAVA", "spline"])
+def test_calibre_plays(matches, models, root, name):
+    pytest.importorskip("calibre")
+    row = matches.judge(room(root, "methods").METHODS[f"calibre {name}"], scored(models, 2))
+    assert row["crash"] == ""
+
+
+def test_mcgrad_reads_features_where_there_are_any(matches, models, root):
+    pytest.importorskip("mcgrad")
+    found = room(root, "methods")
+    rng = np.random.default_rng(0)
+    n = 3000
+    group = rng.integers(2, size=n)
+    y = (rng.random(n) < np.where(group == 1, 0.9, 0.1)).astype(int)
+    p = np.full((n, 2), 0.5)  # the model knows nothing of the group
+    table = pd.DataFrame({"x0": rng.normal(size=n), "x1": np.array(["a", "b"])[group]})
+    known, new = slice(0, n // 2), slice(n // 2, n)
+    data = models.Scored(
+        p[known], y[known], p[new], y[new],
+        features=table.iloc[known], new_features=table.iloc[new],
+    )  # fmt: skip
+    with_, without = (
+        matches.judge(found.METHODS[f"MCGrad {way} features"], data) for way in ("with", "without")
+    )
+    assert with_["crash"] == without["crash"] == ""
+    assert with_["log loss"] < 0.4 < without["log loss"]
+
+
+def test_what_is_beside_probabilities_is_kept_with_them(models, tmp_path):
+    data = scored(models, 2, n=300)
+    table = pd.DataFrame({"a": np.arange(300.0), "b": ["x", "y", "(missing)"] * 100, "c": True})
+    data = data._replace(
+        margins=data.p[:, 1] - 0.5,
+        new_margins=data.new[:, 1] - 0.5,
+        features=models.columns(table),
+        new_features=models.columns(table),
+    )
+    models.keep(tmp_path, "t", {"one": data, "two": data._replace(margins=None, new_margins=None)})
+    found = models.load(models.file_of(tmp_path, "t"))
+    pd.testing.assert_frame_equal(
+        found["one"].features, data.features, check_dtype=False, check_column_type=False
+    )
+    assert (found["one"].new_margins == data.new_margins).all()
+    assert found["two"].margins is None
+    some = found["one"].some(100)
+    rows = [np.flatnonzero(data.margins == m)[0] for m in some.margins]
+    assert (some.features["x0"] == rows).all()
+    assert found["one"].known("probabilities")[1:] == (None, None)
+
+
+def test_scores_of_an_older_layout_are_made_again(models, tmp_path, monkeypatch):
+    monkeypatch.setattr(models, "LAYOUT", 1)
+    models.keep(tmp_path, "t", {"one": scored(models, 2)})
+    assert models.kept_models(tmp_path, "t") == ["one"]
+    monkeypatch.undo()
+    assert models.kept_models(tmp_path, "t") == []
+
+
 def test_sizes_are_those_the_pool_has_room_for(matches, models):
     assert matches.sizes(250) == ["all"]
     assert matches.sizes(300) == ["200", "all"]
@@ -334,7 +423,7 @@ def test_the_reported_half_fills_readme_and_page(
     pages.write(results, tmp_path / "results", "report", [], [])
     for copy in copies:
         text = copy.read_text(encoding="utf-8")
-        assert "win rate" in text
+        assert "of the other methods" in text
         assert ("**calibrant**" in text) == (copy.name != "index.md")
         assert "Not run yet" not in text
         assert "filled in by `make arena`" not in text
@@ -366,6 +455,14 @@ def test_base_models_that_are_far_off_can_be_left_out(standings):
     found = strict.loc["log loss", "calibrant"]
     assert found["all"] == 0.5
     assert found["distinct methods, without naive Bayes and AdaBoost"] == 0
+
+
+def test_what_far_off_models_make_of_the_figures_is_said(standings, root):
+    results = frame_of({"nothing": [0.5, 0.5], "calibrant": [0.2, 0.4]}, "xy")
+    results.loc[results["task"] == "t0", "model"] = "naive Bayes"
+    said = room(root, "pages").far_off_words(results, "binary")
+    assert "Naive Bayes alone is 75 % of calibrant's mean gain" in said
+    assert "win rate is 1.00 in place of 1.00" in said
 
 
 def test_pairs_over_datasets_with_holms_correction(standings):
@@ -432,15 +529,19 @@ def test_behind_a_gate_probabilities_stay_unless_a_method_is_better(methods, mod
     wrong = methods.METHODS["scikit-learn sigmoid"]._replace(
         fit=lambda p, y: lambda q: np.full(len(q), 0.5)  # says nothing
     )
-    kept = methods.gated(wrong).fit(good.p, good.y)(good.new)
+    wrong = wrong._replace(reads="probabilities")
+    rows = methods.Rows
+    kept = methods.gated(wrong).learn(rows(good.p), good.y)(rows(good.new))
     assert (kept == good.new).all()
     sharp = good.p**4 / (good.p**4).sum(axis=1, keepdims=True)  # far too sure
     new = good.new**4 / (good.new**4).sum(axis=1, keepdims=True)
-    mended = methods.contestant("scikit-learn sigmoid, gated").fit(sharp, good.y)(new)
-    plain = methods.METHODS["scikit-learn sigmoid"].fit(sharp, good.y)(new)
+    mended, plain = (
+        methods.contestant(f"scikit-learn sigmoid{end}").learn(rows(sharp), good.y)(rows(new))
+        for end in (methods.GATED, "")
+    )
     assert np.asarray(mended) == pytest.approx(np.asarray(plain))
     alone = np.r_[0, np.ones(9, int)]
-    assert (methods.gated(wrong).fit(good.p[:10], alone)(new) == new).all()
+    assert (methods.gated(wrong).learn(rows(good.p[:10]), alone)(rows(new)) == new).all()
 
 
 def test_gates_are_a_table_of_their_own(standings, root):
@@ -458,6 +559,14 @@ def test_gates_are_a_table_of_their_own(standings, root):
     assert found.loc["calibrant", ("behind the gate", "win rate")] == 0.5
     pages = room(root, "pages")
     assert "| b | 0.50 | 50 | 0.75 | 0 |" in pages.gate_table(found)
+    said = pages.gate_table(found)
+    assert "Of 2 experiments. Bare, calibrant has less loss than b, the best of the others" in said
+    assert "in 50 % of them and more in 50 %. Behind the gate, calibrant has" in said
+    assert "in 0 % of them and more in 50 %." in said
+    assert "b, gated" not in standings.standing(results, "binary", "log loss").index
+    assert pages.blocks(results)["table arena-binary-gates"] == said
+    part = results[(results["method"] != "b, gated") | (results["task"] == "t0")]
+    assert standings.gates(part, "binary", "log loss").attrs["experiments"] == 1
     alone = results[~results["method"].isin(["b, gated"])]
     assert "--gates" in pages.gate_table(standings.gates(alone, "binary", "log loss"))
     methods = room(root, "methods")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from experiments.papers.bella2009 import (
     classes,
     future,
+    noise,
     pictures,
     readings,
     repetition,
@@ -83,6 +84,7 @@ PAPER = Paper(
             classes.run,
             classes.page,
         ),
+        Table("noise", "Noise on an attribute", noise.cells, noise.run, noise.page),
         Table("future", "The paper's future work", future.cells, future.run, future.page),
     ),
     claims=claims,

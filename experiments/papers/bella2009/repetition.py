@@ -13,12 +13,12 @@ from sklearn.model_selection import train_test_split
 
 import calibrant as cal
 from experiments.data import read, task
-from experiments.papers.bella2009.models import MODELS, Model, Rows, coded
+from experiments.papers.bella2009.models import MODELS, Rows, coded
 from experiments.papers.cells import Cell, repeated
 
 __all__ = [
-    "BY_LABEL", "DATASETS", "MEASURES", "METHODS", "UNIVARIATE", "calbin_of_rows", "cells",
-    "measures", "rows_of", "run", "run_sizes", "sizes_cells", "splits",
+    "BY_LABEL", "DATASETS", "MEASURES", "METHODS", "UNIVARIATE", "calbin_of_rows",
+    "calibrators", "cells", "measures", "rows_of", "run", "run_sizes", "sizes_cells", "splits",
 ]  # fmt: skip
 
 Array = NDArray[np.float64]
@@ -99,18 +99,20 @@ def measures(y: Labels, p: Array) -> dict[str, float]:
 # --- methods --------------------------------------------------------------------------------------
 
 
-def calibrated(
-    model: Model, X: Rows, y: Labels, hold: Labels, test: Labels
-) -> Iterator[tuple[str, Array]]:
-    """Each method's probabilities of the test rows."""
-    known, X_new = X.take(hold), X.take(test)
-    scores, new = (model.predict_proba(part)[:, 1] for part in (known, X_new))
-    yield "model", new
+def calibrators(
+    scores: Array, known: Rows, y: Labels
+) -> Iterator[tuple[str, Callable[[Array, Rows], Array]]]:
+    """Each method, fitted to a model's scores of some rows.
+
+    It turns the model's scores of new rows, and these rows, into probabilities.
+    """
+    yield "model", lambda new, X: new
     for name, make in UNIVARIATE.items():
-        yield name, make().fit(scores, y[hold]).calibrate(new)
-    rule = cal.SimilarityBinning(gate=False, nominal=X.nominal, classes=[0, 1])
-    rule.fit(scores, y[hold], features=known.coded)
-    yield "SBA", rule.calibrate(new, features=X_new.coded)
+        fitted = make().fit(scores, y)
+        yield name, lambda new, X, fitted=fitted: fitted.calibrate(new)
+    rule = cal.SimilarityBinning(gate=False, nominal=known.nominal, classes=[0, 1])
+    rule.fit(scores, y, features=known.coded)
+    yield "SBA", lambda new, X: rule.calibrate(new, features=X.coded)
 
 
 def run(dataset: str, model: str, seed: int) -> dict[str, float]:
@@ -120,8 +122,10 @@ def run(dataset: str, model: str, seed: int) -> dict[str, float]:
     for setting, (train, hold, test) in splits(y, seed).items():
         fitted = MODELS[model]()
         fitted.fit(X.take(train), y[train])
-        for method, p in calibrated(fitted, X, y, hold, test):
-            found = measures(y[test], p)
+        known, X_new = X.take(hold), X.take(test)
+        scores, new = (fitted.predict_proba(part)[:, 1] for part in (known, X_new))
+        for method, predict in calibrators(scores, known, y[hold]):
+            found = measures(y[test], predict(new, X_new))
             row |= {f"{method} {setting} {name}": round(v, 5) for name, v in found.items()}
     return row
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from experiments.papers.cells import Paper, Table
-from experiments.papers.naeini2015 import adult, orders, pages, separate, simulated, spect
+from experiments.papers.naeini2015 import adult, orders, pages, separate, simulated, sizes, spect
 from experiments.papers.naeini2015.claims import claims
 from experiments.papers.naeini2015.joint import JOINT_TABLE
 from experiments.papers.naeini2015.methods import METHODS
@@ -89,6 +89,13 @@ _TABLES = (
         separate.cells,
         separate.run,
         separate.page,
+    ),
+    Table(
+        "sizes",
+        "Rows that are enough to calibrate, and to train",
+        sizes.cells,
+        sizes.run,
+        sizes.page,
     ),
     Table(
         "2",

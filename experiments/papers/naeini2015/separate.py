@@ -37,7 +37,7 @@ def run(problem: str, seed: int) -> dict[str, float]:
     return {
         f"{method}, {way}": measures(test.y, p)[MEASURE]
         for way, (scores, y) in ways.items()
-        for method, p in calibrated(scores, y, new).items()
+        for method, p in calibrated(scores, y, new, METHODS).items()
     }
 
 

@@ -98,4 +98,4 @@ def cells(quick: bool) -> list[Cell]:
 
 def near_diagonal(results: pd.DataFrame) -> pd.DataFrame:
     """The draws whose fitted direction is near a diagonal."""
-    return results[results[DIRECTION] <= NEAR]
+    return results[results[DIRECTION] <= NEAR] if len(results) else results

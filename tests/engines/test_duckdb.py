@@ -7,7 +7,6 @@ import gzip
 import io
 import json
 import math
-import sys
 import threading
 from pathlib import Path
 
@@ -373,10 +372,6 @@ def test_thousands_of_labels_are_an_error_and_not_a_wait(session, tmp_path):
         read_table([make(tmp_path, text)], score="s", label="y", session=session)
 
 
-@pytest.mark.skipif(
-    sys.gettrace() is not None,
-    reason="DuckDB 2.0 may wait for its threads for ever while coverage counts lines",
-)
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_the_first_wrong_row_is_found_by_several_threads(tmp_path, kind):
     scores = ["0.5"] * 300_000
@@ -390,7 +385,8 @@ def test_the_first_wrong_row_is_found_by_several_threads(tmp_path, kind):
     with Session(threads=4) as session:
         for job in (
             lambda: read_table([path], score="s", label="y", session=session),
-            lambda: apply_file(STEP, [path], tmp_path / "o.csv", score="s", session=session),
+            # with threads for writing, DuckDB waited for ever in two of ten runs
+            *[lambda: apply_file(STEP, [path], tmp_path / "o.csv", score="s", session=session)] * 3,
         ):
             with pytest.raises(InputError, match=r"2 of 300,000 rows .*data row 123,457 of"):
                 job()

@@ -103,6 +103,8 @@ class Session:
             "enable_progress_bar": True,  # without it there is no query_progress
             "enable_progress_bar_print": False,
             "preserve_insertion_order": True,
+            # with threads for writing, DuckDB 2.0 may wait for ever when a COPY fails
+            "async_threads": 0,
         }
         given = {"threads": threads, "memory_limit": memory_limit}
         if memory_limit is not None and not _SIZE.match(memory_limit):  # "-1" would be no limit

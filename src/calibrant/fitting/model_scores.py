@@ -209,8 +209,8 @@ class ModelFits:
             )
         if not has_fit_parameter(self.estimator, "eval_set"):
             raise ParameterError(
-                f'eval_set="fold" needs a model whose fit takes eval_set, such as LightGBM\'s or '
-                f"XGBoost's classifiers, but {type(self.estimator).__name__} came."
+                f'eval_set="fold" needs a model whose fit takes eval_set, such as LightGBM\'s, '
+                f"XGBoost's or CatBoost's classifiers, but {type(self.estimator).__name__} came."
             )
 
     def check_soft(self) -> None:
@@ -537,9 +537,10 @@ _STOPPING = (
     "early_stopping",
     "n_iter_no_change",
 )
-#: their options for the number of rounds: n_estimators, and LightGBM's other names
+#: their options for the number of rounds: n_estimators, and their other names
 _ROUNDS = (
     "n_estimators",
+    "iterations",
     "num_iterations",
     "num_iteration",
     "n_iter",
@@ -555,6 +556,9 @@ _ROUNDS = (
 
 def _kept_rounds(model: Any) -> int:
     """The number of rounds of a fitted booster that stopped early."""
+    trees = getattr(model, "tree_count_", None)  # CatBoost: what is left up to the best round
+    if isinstance(trees, (int, np.integer)):
+        return int(trees)
     best = getattr(model, "best_iteration_", None)  # LightGBM: how many rounds are best
     if isinstance(best, (int, np.integer)) and best > 0:
         return int(best)
@@ -581,6 +585,8 @@ def without_stopping(model: Any, given: Mapping[str, Any], rounds: int) -> dict[
     names = [name for name in _ROUNDS if known.get(name) is not None] or ["n_estimators"]
     model.set_params(**dict.fromkeys(names, rounds))
     model.set_params(**{name: None for name in _STOPPING if known.get(name)})
+    if known.get("use_best_model"):  # CatBoost: of the rounds of an evaluation set
+        model.set_params(use_best_model=False)
     if known.get("callbacks"):  # XGBoost's are options of the model
         model.set_params(callbacks=_without_early_stopping(known["callbacks"]) or None)
     kept = {name: value for name, value in given.items() if not name.startswith("eval_")}

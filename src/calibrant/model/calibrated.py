@@ -243,8 +243,8 @@ class CalibratedClassifier(ModelClassifier):
         **fit_params
             For the model's fit; through metadata routing, where that is enabled. Columns of n rows
             are cut by split. ``eval_set="fold"`` makes the rows that a split holds out the
-            evaluation set of its model, for early stopping in LightGBM and XGBoost. The model
-            that is fitted again on all rows does the folds' mean number of rounds.
+            evaluation set of its model, for early stopping in LightGBM, XGBoost and CatBoost. The
+            model that is fitted again on all rows does the folds' mean number of rounds.
         """
         check_parameters(self, self._limits)
         kind = self._kind()

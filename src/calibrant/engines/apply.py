@@ -81,12 +81,13 @@ def add_probabilities(
     A calibrator of several classes reads a column of scores for each and adds a column for each.
 
     Where the frame is lazy, so is the result: an expression in the frame's own engine, or a join
-    to a small table, and no function that the engine's workers would have to install.
+    to a small table, and no function that the engine's workers would have to install. Only workers
+    of Dask need calibrant, whose map is called with one partition after the other.
 
     Parameters
     ----------
     calibrator : fitted calibrator, Fitted, or Map
-    frame : DuckDB relation, Polars LazyFrame, PySpark DataFrame or Ibis table
+    frame : DuckDB relation, Polars LazyFrame, PySpark or Dask DataFrame, or Ibis table
         Or a pandas, Polars or Arrow table in memory.
     score : str, list of str, or dict from classes to str
         The column of scores: numbers of any type. Of several classes: the columns in the order of
@@ -163,6 +164,8 @@ def add_probabilities(
         judge_new_segments(map_, opened, segments, on_new_segment)
     if eager is not None:
         return _in_memory(map_, eager, options, watch, new).to_native()
+    if opened.implementation.is_dask():
+        return _by_partition(map_, opened.to_native(), options, watch, new)
     return _lazily(map_, opened.lazy(), options, watch, new)
 
 
@@ -322,6 +325,19 @@ def _in_memory(
     p[~known] = np.nan
     made = zip(new, np.atleast_2d(p.T), strict=True)
     return frame.with_columns(*(_as_series(frame, name, own) for name, own in made))
+
+
+def _by_partition(
+    map_: Map, frame: Any, options: ApplyOptions, watch: RangeWatch, new: Sequence[str]
+) -> Any:
+    """The Dask frame with the new columns, computed partition by partition when it is computed."""
+    # what was to be refused, or warned of, has been counted over all partitions
+    quiet = RangeWatch(watch.known, "clip" if watch.on_range == "clip" else "allow")
+
+    def add(part: Any) -> Any:
+        return _in_memory(map_, nw.from_native(part), options, quiet, new).to_native()
+
+    return frame.map_partitions(add, meta=add(frame._meta))
 
 
 def _as_series(frame: nw.DataFrame[Any], name: str, p: Array) -> nw.Series[Any]:

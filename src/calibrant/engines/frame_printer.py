@@ -823,8 +823,8 @@ def open_frame(frame: Any) -> nw.DataFrame[Any] | Lazy:
         return opened
     kind = f"{type(frame).__module__}.{type(frame).__name__}"
     raise InputError(
-        "frame must be a DuckDB relation, a Polars LazyFrame, a PySpark DataFrame or an Ibis table "
-        f"(or a pandas, Polars or Arrow table in memory), but {kind} came."
+        "frame must be a DuckDB relation, a Polars LazyFrame, a PySpark or Dask DataFrame or an "
+        f"Ibis table (or a pandas, Polars or Arrow table in memory), but {kind} came."
     )
 
 
@@ -849,7 +849,9 @@ column: calibrant apply calibrator.json new.csv -o calibrated.csv
 
 def any_case(frame: Lazy | nw.DataFrame[Any]) -> bool:
     """Whether the engine takes names that differ only in case for the same."""
-    return isinstance(frame, nw.LazyFrame) and not frame.implementation.is_polars()
+    if isinstance(frame, nw.DataFrame):
+        return False
+    return not (frame.implementation.is_polars() or frame.implementation.is_dask())
 
 
 def literals_lose_bits(frame: Lazy) -> bool:

@@ -12,8 +12,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         reasons = getattr(getattr(item, "module", None), "FAILURES", {})
         for reason, names in reasons.items():
-            if item.name in names or item.originalname in names:
+            if item.originalname in names or item.name.startswith(tuple(cut(names))):
                 item.add_marker(pytest.mark.xfail(reason=reason))
+
+
+def cut(names: tuple[str, ...]) -> list[str]:
+    """The names that say which cases of a test are meant: those with the beginning of a case."""
+    return [name for name in names if "[" in name]
 
 
 @pytest.fixture

@@ -248,3 +248,18 @@ def test_a_function_and_a_model_of_numpy_rows_with_dispatch(dispatch):
     assert isinstance(own.predict_proba(rows), dispatch.Tensor)
     one = cal.CalibratedClassifier(LinearDiscriminantAnalysis(), "platt", cv=3)
     assert isinstance(one.fit(X, dispatch.tensor(y)).predict_proba(X), np.ndarray)
+
+
+def test_arrays_that_jax_traces_are_refused():
+    jax = pytest.importorskip("jax")
+    scores = jax.numpy.asarray(RNG.random(50))
+    c = cal.Platt().fit(scores, LABELS[:50] > 0)
+    with pytest.raises(cal.errors.InputError, match="scores must hold numbers, but an array that"):
+        jax.jit(c.calibrate)(scores)
+    with pytest.raises(cal.errors.InputError, match="jit, grad and vmap"):
+        jax.vmap(c.calibrate)(scores)
+    shape = jax.ShapeDtypeStruct(scores.shape, scores.dtype)
+    inside = jax.jit(
+        lambda s: jax.pure_callback(lambda x: c.calibrate(x).astype(np.float32), shape, s)
+    )
+    assert np.abs(np.asarray(inside(scores)) - c.calibrate(scores)).max() < 1e-6

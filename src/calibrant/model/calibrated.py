@@ -159,8 +159,7 @@ class CalibratedClassifier(ModelClassifier):
     ``array_api_dispatch`` is on and they are a tensor, so are probabilities, on the same device.
     Only a frame that has the names of the fit in another order is brought into the order of the
     fit; as many other names are refused. Weights reach the calibrator always and the model if its
-    fit takes them
-    (`CalibrationWarning` if not).
+    fit takes them (`CalibrationWarning` if not).
 
     References
     ----------

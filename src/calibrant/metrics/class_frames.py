@@ -50,7 +50,7 @@ from calibrant.metrics.point_measures import (
 from calibrant.metrics.tables import Bins, Groups, group
 
 
-class Sums(NamedTuple):
+class ClassSums(NamedTuple):
     """Sums over all rows: of weights, and of weights times what a row is or loses."""
 
     weight: float
@@ -89,7 +89,7 @@ class ClassFrame:
         self.labels, self.bins, self.cells = labels, bins, cells
 
     @cached_property
-    def sums(self) -> Sums:
+    def sums(self) -> ClassSums:
         """One pass over the rows."""
         k, w = len(self.names), nw.col("weight")
         own, square = nw.col("p0"), nw.lit(0.0)
@@ -114,7 +114,7 @@ class ClassFrame:
         values = [float(value or 0.0) for value in found]
         weight, loss, squares, correct, zeros, zero_rows = values[:6]
         of_classes = np.array(values[6:])
-        return Sums(weight, loss, squares, correct, zeros, zero_rows, of_classes)
+        return ClassSums(weight, loss, squares, correct, zeros, zero_rows, of_classes)
 
     def log_loss(self) -> float:
         """Mean −ln p of the class that came; infinite where p is 0."""

@@ -9,6 +9,14 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+#: the packages that calibrant itself needs for all but loading and applying, by module
+NEEDED = {
+    "scipy": "scipy",
+    "sklearn": "scikit-learn",
+    "numba": "numba",
+    "narwhals": "narwhals",
+}
+
 
 def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """``__getattr__``, ``__dir__`` and ``__all__`` of a package, from its ``__init__.pyi``.
@@ -24,12 +32,27 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
     def get(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        if homes[name] == package:  # a room
-            value: Any = importlib.import_module(f"{package}.{name}")
-        else:
-            value = getattr(importlib.import_module(homes[name]), name)
+        is_room = homes[name] == package
+        try:
+            home = importlib.import_module(f"{package}.{name}" if is_room else homes[name])
+        except ModuleNotFoundError as missing:
+            raise _in_words(missing, f"{package}.{name}") from missing
+        value = home if is_room else getattr(home, name)
         setattr(module, name, value)
         return value
 
     names = sorted(homes)
     return get, lambda: names, names
+
+
+def _in_words(missing: ModuleNotFoundError, name: str) -> ModuleNotFoundError:
+    """The error that says how to install what a name needs, where that is known."""
+    known = NEEDED.get((missing.name or "").partition(".")[0])
+    if known is None:
+        return missing
+    return ModuleNotFoundError(
+        f"{name} needs the package {known!r}, which is not installed. Install it with: pip install "
+        f"{known} (pip install calibrant brings all that fits need). Only loading and applying a "
+        "saved calibrator work without it.",
+        name=missing.name,
+    )

@@ -1,7 +1,12 @@
-"""Arrays of PyTorch, JAX and CuPy as NumPy arrays. None of these libraries is imported here."""
+"""Arrays of PyTorch, JAX and CuPy as NumPy arrays, and back where that is asked for.
+
+None of these libraries is imported before an array of it comes.
+"""
 
 from __future__ import annotations
 
+import importlib
+import sys
 from typing import Any
 
 import numpy as np
@@ -43,6 +48,34 @@ def on_host(values: Any) -> Any:
     if isinstance(values, np.ndarray) and _is_narrow(values.dtype):
         return values.astype(np.float32)
     return values
+
+
+def stays_tensor(values: Any) -> bool:
+    """Whether this is a tensor, and scikit-learn's ``array_api_dispatch`` asks for tensors where
+    tensors come in."""
+    if library_of(values) is None or "sklearn" not in sys.modules:
+        return False
+    return bool(sys.modules["sklearn"].get_config()["array_api_dispatch"])
+
+
+def as_came(given: Any, values: Any) -> Any:
+    """NumPy numbers as a tensor like the given one, on its device, if that `stays_tensor`;
+    otherwise, and where they are text, as they are.
+
+    Floats are float64 where the given tensor is, or holds no floats, and else float32.
+    """
+    if not stays_tensor(given) or values.dtype.kind not in "biuf":
+        return values
+    name = str(given.dtype).removeprefix("torch.")
+    if values.dtype.kind == "f" and "float" in name and name != "float64":
+        values = values.astype(np.float32)
+    library = library_of(given)
+    if library == "torch":
+        return importlib.import_module("torch").tensor(values, device=given.device)
+    if library == "jax":
+        return importlib.import_module("jax").device_put(values, next(iter(given.devices())))
+    with given.device:
+        return importlib.import_module("cupy").asarray(values)
 
 
 def _is_narrow(dtype: Any) -> bool:

@@ -8,6 +8,10 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 import calibrant as cal
 from calibrant.boosting import AdaBoost
@@ -126,11 +130,11 @@ class Tensor(np.ndarray):
         return np.array(self)
 
 
-def test_tensors_are_refused_where_models_of_scikit_learn_would_keep_them(monkeypatch):
+def test_tensors_are_refused_where_models_of_scikit_learn_cannot_compute_with_them(monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(90, 2)), np.arange(90) % 2
     tensor = X.view(Tensor)
-    model = LinearDiscriminantAnalysis().fit(X, y)
+    model = DecisionTreeClassifier(max_depth=2).fit(X, y)
     prefit = {"calibrator": "platt", "cv": "prefit"}
     fitted = cal.CalibratedClassifier(model, **prefit).fit(X, y)
     decided = cal.CalibratedClassifier(model, decision="model", **prefit).fit(X, y)
@@ -138,6 +142,8 @@ def test_tensors_are_refused_where_models_of_scikit_learn_would_keep_them(monkey
     calls = [
         *(cal.CalibratedClassifier(clone(model), "platt", cv=cv).fit for cv in (3, 0.3, "train")),
         cal.CalibratedClassifier(model, **prefit).fit,
+        cal.CalibratedClassifier(FrozenEstimator(model), "platt").fit,
+        cal.CalibratedClassifier(make_pipeline(StandardScaler(), model), "platt").fit,
         lambda X, _: fitted.predict_proba(X),
         lambda X, _: decided.predict(X),
         coded.fit,
@@ -151,19 +157,109 @@ def test_tensors_are_refused_where_models_of_scikit_learn_would_keep_them(monkey
             with pytest.raises(cal.errors.InputError, match="but Tensor of cupy came"):
                 call(tensor, y)
             call(X, y)
-        own = cal.CalibratedClassifier(lambda X: X[:, 0], **prefit).fit(tensor, y)
-        assert own.predict_proba(tensor).shape == (90, 2)
 
 
-def test_tensors_of_torch_with_dispatch(torch, monkeypatch):
-    """A model that was fitted to tensors has its classes in one."""
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(90, 2)), np.arange(90) % 2
+# --- what comes back where scikit-learn's array_api_dispatch is on --------------------------------
+
+
+@pytest.fixture
+def dispatch(torch, monkeypatch):
     monkeypatch.setenv("SCIPY_ARRAY_API", "1")
     with sklearn.config_context(array_api_dispatch=True):
-        model = LinearDiscriminantAnalysis().fit(torch.tensor(X), torch.tensor(y))
-        calibrated = cal.CalibratedClassifier(model, "platt", cv="prefit")
-        with pytest.raises(cal.errors.InputError, match="but Tensor of torch came"):
-            calibrated.fit(torch.tensor(X), torch.tensor(y))
-        one = cal.CalibratedClassifier(LinearDiscriminantAnalysis(), "platt", cv=3)
-        assert one.fit(X, torch.tensor(y)).predict_proba(X).shape == (90, 2)
+        yield torch
+
+
+@pytest.mark.parametrize("name", ["Isotonic", "Platt", "Temperature", "BLS", "VennAbers"])
+@pytest.mark.parametrize("floats", ["float64", "float32", "bfloat16"])
+def test_tensors_come_back_from_calibrators(name, floats, dispatch):
+    rng = np.random.default_rng(0)
+    p = dispatch.tensor(rng.random(200), dtype=getattr(dispatch, floats))
+    y = (rng.random(200) < p.double().numpy()).astype(int)
+    c = getattr(cal, name)().fit(p, dispatch.tensor(y))
+    with sklearn.config_context(array_api_dispatch=False):
+        wanted = c.predict_proba(p)
+    assert isinstance(wanted, np.ndarray)
+    kind = dispatch.float64 if floats == "float64" else dispatch.float32
+    for one in (c, c.to_fitted()):
+        for found, numbers in (
+            (one.predict_proba(p), wanted),
+            (one.calibrate(p), wanted[:, 1]),
+        ):
+            assert isinstance(found, dispatch.Tensor)
+            assert found.dtype == kind
+            assert found.device == p.device
+            assert np.abs(found.numpy() - numbers).max() < (1e-15 if kind.itemsize == 8 else 1e-7)
+        assert one.predict(p).tolist() == wanted.argmax(axis=1).tolist()
+    assert c.transform(p).shape == (200, 1)
+    assert isinstance(c.transform(p), dispatch.Tensor)
+
+
+def test_labels_that_are_text_come_back_as_numpy(dispatch):
+    rng = np.random.default_rng(0)
+    z, y = dispatch.tensor(rng.normal(size=(90, 3))), np.array(list("abc"))[np.arange(90) % 3]
+    c = cal.Temperature().fit(z, y)
+    assert isinstance(c.predict_proba(z), dispatch.Tensor)
+    assert set(c.predict(z)) <= set("abc")
+
+
+@pytest.mark.parametrize("floats", ["float64", "float32"])
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("how", ["folds", "ensemble", "fraction", "prefit", "frozen", "pipeline"])
+@pytest.mark.parametrize("method", ["platt", "isotonic", "temperature"])
+def test_a_model_and_its_calibrator_on_tensors(floats, k, how, method, dispatch):
+    rng = np.random.default_rng(0)
+    y = np.arange(240) % k
+    X = (rng.normal(size=(240, 3)) + y[:, None] * [1.0, -1.0, 0.0]).astype(floats)
+    w = rng.integers(1, 3, 240).astype(float) if how in ("prefit", "frozen") else None
+    options = {"ensemble": {"ensemble": True}, "fraction": {"cv": 0.3, "random_state": 0}}
+
+    def fitted(X, y):
+        model = LinearDiscriminantAnalysis()
+        if how in ("prefit", "frozen"):
+            model.fit(X, y)
+        model = FrozenEstimator(model) if how == "frozen" else model
+        model = make_pipeline(StandardScaler(), model) if how == "pipeline" else model
+        more = {"cv": "prefit"} if how == "prefit" else options.get(how, {})
+        made = cal.CalibratedClassifier(model, method, **more).fit(X, y, w)
+        decided = cal.CalibratedClassifier(model, method, decision="model", **more).fit(X, y, w)
+        return made.predict_proba(X), made.predict(X), decided.predict(X)
+
+    wanted = fitted(X, y)
+    found = fitted(dispatch.tensor(X), dispatch.tensor(y))
+    assert all(isinstance(one, dispatch.Tensor) for one in found)
+    assert found[0].dtype == getattr(dispatch, floats)
+    assert np.abs(found[0].numpy() - wanted[0]).max() < (1e-9 if floats == "float64" else 1e-3)
+    if floats == "float64":
+        assert found[1].tolist() == wanted[1].tolist()
+        assert found[2].tolist() == wanted[2].tolist()
+
+
+def test_text_labels_cannot_go_to_a_model_of_tensors(dispatch):
+    X, y = dispatch.tensor(np.arange(90.0).reshape(30, 3)), np.array(["a", "b"])[np.arange(30) % 2]
+    with pytest.raises(cal.errors.InputError, match="y must hold numbers where a model is fitted"):
+        cal.CalibratedClassifier(LinearDiscriminantAnalysis(), "platt").fit(X, y)
+
+
+def test_a_function_and_a_model_of_numpy_rows_with_dispatch(dispatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 2)), np.arange(90) % 2
+    rows = dispatch.tensor(X)
+    own = cal.CalibratedClassifier(lambda X: X[:, 0], "platt", cv="prefit").fit(rows, y)
+    assert isinstance(own.predict_proba(rows), dispatch.Tensor)
+    one = cal.CalibratedClassifier(LinearDiscriminantAnalysis(), "platt", cv=3)
+    assert isinstance(one.fit(X, dispatch.tensor(y)).predict_proba(X), np.ndarray)
+
+
+def test_arrays_that_jax_traces_are_refused():
+    jax = pytest.importorskip("jax")
+    scores = jax.numpy.asarray(RNG.random(50))
+    c = cal.Platt().fit(scores, LABELS[:50] > 0)
+    with pytest.raises(cal.errors.InputError, match="scores must hold numbers, but an array that"):
+        jax.jit(c.calibrate)(scores)
+    with pytest.raises(cal.errors.InputError, match="jit, grad and vmap"):
+        jax.vmap(c.calibrate)(scores)
+    shape = jax.ShapeDtypeStruct(scores.shape, scores.dtype)
+    inside = jax.jit(
+        lambda s: jax.pure_callback(lambda x: c.calibrate(x).astype(np.float32), shape, s)
+    )
+    assert np.abs(np.asarray(inside(scores)) - c.calibrate(scores)).max() < 1e-6

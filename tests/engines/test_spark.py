@@ -975,6 +975,21 @@ def test_evaluate_equals_memory(frame, data, monkeypatch, cells):
         assert ours.after[name] == pytest.approx(value, rel=1e-10, abs=1e-12), name
 
 
+def test_measures_of_several_classes_equal_memory(spark):
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([1, 1, 1], 400).round(3)
+    p[:, 2] = 1.0 - p[:, :2].sum(axis=1)
+    p = np.clip(p, 0.0, 1.0)
+    kind = np.array(["a", "b", "c"])[(p.cumsum(axis=1) < 0.99 * rng.random((400, 1))).sum(axis=1)]
+    names = ["p0", "p1", "p2"]
+    table = pa.table(dict(zip(names, p.T, strict=True)) | {"kind": kind})
+    ours = cal.evaluate(spark.session.createDataFrame(table), names, label="kind")
+    theirs = cal.evaluate(kind, p, level=None)
+    assert list(ours.after) == list(theirs.after)
+    for name, value in theirs.after.items():
+        assert ours.after[name] == pytest.approx(value, rel=1e-12)
+
+
 # --- a cluster of several processes: pytest -m cluster ------------------------------------------
 
 CLUSTER = """

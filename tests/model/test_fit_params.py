@@ -181,10 +181,24 @@ def boosters():
         made.append((xgboost.XGBClassifier(**quiet, callbacks=stop), {"verbose": False}))
     except ImportError:
         pass
+    try:
+        import catboost
+
+        quiet = {"verbose": False, "allow_writing_files": False, "thread_count": 1}
+        stop = {"early_stopping_rounds": 5}
+        for rounds in ("iterations", "n_estimators", "num_trees"):
+            made.append((catboost.CatBoostClassifier(**quiet, **{rounds: 400}), stop))
+        made.append((catboost.CatBoostClassifier(**quiet, **stop), {}))
+        best = {"od_type": "Iter", "od_wait": 5, "use_best_model": True}
+        made.append((catboost.CatBoostClassifier(iterations=400, **quiet, **best), {}))
+    except ImportError:
+        pass
     return made
 
 
 def rounds_of(model):
+    if hasattr(model, "tree_count_"):
+        return model.tree_count_
     booster = getattr(model, "booster_", None)
     return booster.num_trees() if booster else model.get_booster().num_boosted_rounds()
 
@@ -200,12 +214,34 @@ def test_boosters_stop_on_their_fold_and_the_last_one_does_their_mean_of_rounds(
     best = []
     for member in folds.members_:
         model = member.estimator
-        best.append(getattr(model, "best_iteration_", None) or model.best_iteration + 1)
+        if hasattr(model, "tree_count_"):  # CatBoost counts the best round from 0
+            best.append(model.best_iteration_ + 1)
+        else:
+            best.append(getattr(model, "best_iteration_", None) or model.best_iteration + 1)
     assert max(best) < 200
     whole = cal.CalibratedClassifier(booster, cal.Platt(), cv=3)
     whole.fit(X, Y, weight, eval_set="fold", **words)
     assert rounds_of(whole.estimator_) == max(1, round(np.mean(best)))
     assert whole.predict_proba(X[:3]).shape == (3, 2)
+
+
+class Iterations(Listening):
+    """A booster that calls its rounds as CatBoost does, and takes no second name for them."""
+
+    def __init__(self, iterations=400, use_best_model=True):
+        self.iterations = iterations
+        self.use_best_model = use_best_model
+
+    def fit(self, X, y, eval_set=None):
+        assert eval_set is not None or not self.use_best_model
+        self.tree_count_ = self.iterations if eval_set is None else 10
+        return super().fit(X, y, eval_set=eval_set)
+
+
+def test_a_booster_that_calls_its_rounds_iterations_is_fitted_again_with_the_folds_mean():
+    model = cal.CalibratedClassifier(Iterations(), cal.Platt()).fit(X, Y, eval_set="fold")
+    assert model.estimator_.get_params() == {"iterations": 10, "use_best_model": False}
+    assert model.estimator_.tree_count_ == 10
 
 
 def test_without_keywords_nothing_has_changed():

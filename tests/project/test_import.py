@@ -147,6 +147,22 @@ def test_numpy_alone_loads_and_applies_bit_for_bit(tmp_path):
     assert alone(["scipy"], tmp_path) == wanted
 
 
+@pytest.mark.parametrize(
+    ("name", "module", "package"),
+    [
+        ("Isotonic", "scipy", "scipy"),
+        ("evaluate", "scipy", "scipy"),
+        ("Platt", "sklearn", "scikit-learn"),
+        ("ENIR", "numba", "numba"),
+    ],
+)
+def test_what_needs_a_package_that_is_missing_says_how_to_install_it(name, module, package):
+    code = f"import sys; sys.modules[{module!r}] = None\nimport calibrant as cal\ncal.{name}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    wanted = f"calibrant.{name} needs the package {package!r}, which is not installed. Install it "
+    assert f"ModuleNotFoundError: {wanted}with: pip install {package} (" in done.stderr
+
+
 def test_the_sigmoid_without_scipy_is_scipys_bit_for_bit():
     rng = np.random.default_rng(1)
     bits = rng.integers(0, 2**64, 100_000, dtype=np.uint64).view(np.float64)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.errors import InputError, counts_in_words
-from calibrant.tensors import on_host
+from calibrant.tensors import library_of, on_host
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -32,7 +32,7 @@ def to_matrix(values: Any, name: str) -> NDArray[Any]:
     Frames become (n, columns). Values that are no numbers are returned too, for the caller to
     refuse.
     """
-    values = on_host(values)
+    values = _from_device(values, name)
     native = _wrapped_in_narwhals(values, name)
     if native is None:
         return _objects_as_doubles(_to_array(values, name), name)
@@ -44,7 +44,7 @@ def to_matrix(values: Any, name: str) -> NDArray[Any]:
 
 def to_column(values: Any, name: str) -> NDArray[Any]:
     """An array of one column of any type, such as labels; gaps are refused."""
-    values = on_host(values)
+    values = _from_device(values, name)
     native = _wrapped_in_narwhals(values, name)
     if native is None:
         array = _to_array(values, name)
@@ -68,7 +68,7 @@ def to_column(values: Any, name: str) -> NDArray[Any]:
 
 def to_gappy_matrix(values: Any, name: str) -> tuple[Array, list[str] | None]:
     """An array of numbers with NaN where a value is missing, and the names of a frame's columns."""
-    values = on_host(values)
+    values = _from_device(values, name)
     native = _wrapped_in_narwhals(values, name)
     if native is None or not hasattr(native, "columns"):
         array = _to_array(values, name)
@@ -134,6 +134,21 @@ def is_lazy_frame(values: Any) -> bool:
         return isinstance(nw.from_native(values, pass_through=True), nw.LazyFrame)
     except nw.exceptions.NarwhalsError:  # two columns of one name: said where it is read
         return False
+
+
+def _from_device(values: Any, name: str) -> Any:
+    """A tensor as a NumPy array; anything else as it is, but for a traced array, which is refused.
+
+    What JAX traces (in jit, grad and vmap) has no numbers yet.
+    """
+    if any(kind.__name__ == "Tracer" for kind in type(values).__mro__) and library_of(values):
+        raise InputError(
+            f"{name} must hold numbers, but an array that JAX is tracing came, which has none yet. "
+            "Calibrate outside of jit, grad and vmap, or call back from inside: "
+            "jax.pure_callback(calibrator.calibrate, result, scores), where result says the shape "
+            "and the type of what comes back."
+        )
+    return on_host(values)
 
 
 def _wrapped_in_narwhals(values: Any, name: str) -> Any:

@@ -576,8 +576,9 @@ def refuse_classes(labels: Sequence[Any], column: str, *, known: bool = False) -
 
 
 def distinct_frame(frame: Lazy, column: str) -> Lazy:
-    """A frame of the distinct values of a column; on Spark, which would sort, by a GROUP BY."""
-    if not frame.implementation.is_spark_like():
+    """A frame of the distinct values of a column; by a GROUP BY on Spark, which would sort, and on
+    Ibis, some of whose engines lack what narwhals asks for there."""
+    if not (frame.implementation.is_spark_like() or frame.implementation.is_ibis()):
         return frame.select(column).unique()
     counted = frame.select(nw.col(column).alias("v")).group_by("v").agg(nw.len().alias("n"))
     return counted.select(nw.col("v").alias(column))
@@ -635,6 +636,7 @@ LAZY = {
     nw.Implementation.PYSPARK,
     nw.Implementation.PYSPARK_CONNECT,
     nw.Implementation.IBIS,
+    nw.Implementation.DASK,
 }
 #: names that mean nothing else to any engine
 PLAIN = re.compile(r"\w[\w \-]*")
@@ -715,6 +717,8 @@ def to_backend(table: Mapping[str, Column], like: Lazy) -> Lazy:
     native: Any = like.to_native()
     if like.implementation not in LAZY:  # a table in memory that was made lazy
         return nw.from_dict(dict(table), backend=like.implementation).lazy()
+    if like.implementation.is_dask():
+        return nw.from_dict(dict(table), backend="pandas").lazy("dask")
     if like.implementation.is_polars():
         return _to_lazy(import_extra("polars", extra="cli").DataFrame(dict(table)).lazy())
     pyarrow = import_extra("pyarrow", extra="cli")

@@ -80,12 +80,13 @@ def add_probabilities(
     A calibrator of several classes reads a column of scores for each and adds a column for each.
 
     Where the frame is lazy, so is the result: an expression in the frame's own engine, or a join
-    to a small table, and no function that the engine's workers would have to install.
+    to a small table, and no function that the engine's workers would have to install. Only workers
+    of Dask need calibrant, whose map is called with one partition after the other.
 
     Parameters
     ----------
     calibrator : fitted calibrator, Fitted, or Map
-    frame : DuckDB relation, Polars LazyFrame, PySpark DataFrame or Ibis table
+    frame : DuckDB relation, Polars LazyFrame, PySpark or Dask DataFrame, or Ibis table
         Or a pandas, Polars or Arrow table in memory.
     score : str, list of str, or dict from classes to str
         The column of scores: numbers of any type. Of several classes: the columns in the order of
@@ -164,6 +165,8 @@ def add_probabilities(
         judge_new_segments(map_, opened, segments, on_new_segment)
     if eager is not None:
         return _in_memory(map_, eager, options, watch, new).to_native()
+    if opened.implementation.is_dask():
+        return _by_partition(map_, opened.to_native(), options, watch, new)
     return _lazily(map_, opened.lazy(), options, watch, new)
 
 
@@ -201,7 +204,8 @@ def _check_columns(
     for name, role in (scores | dict.fromkeys(segments, "segment")).items():
         if name not in names:
             raise InputError(unknown_column(name, role, names, "the frame"))
-    lazy = isinstance(frame, nw.LazyFrame) and not frame.implementation.is_polars()
+    cased = frame.implementation.is_polars() or frame.implementation.is_dask()
+    lazy = isinstance(frame, nw.LazyFrame) and not cased
     same = str.lower if lazy else str  # names that differ only in case are the same to these
     there = {same(name) for name in names}
     taken = [name for name in new if same(name) in there]
@@ -322,14 +326,30 @@ def _in_memory(
     of_rows = map_.by_segment if map_.segments is not None else lambda scores, _: map_(scores)
     p, known = block_rule(map_, options, watch, of_rows)(columns, complete, beside)
     p[~known] = np.nan
-    made: list[Any] = []
-    for name, own in zip(new, np.atleast_2d(p.T), strict=True):
-        column: Any = nw.new_series(name, own, nw.Float64, backend=frame.implementation)
-        if np.isnan(own).any():  # NULL
-            known_only = nw.when(~nw.col(name).is_nan()).then(name).alias(name)
-            column = column.to_frame().select(known_only).get_column(name)
-        made.append(column)
-    return frame.with_columns(*made)
+    made = zip(new, np.atleast_2d(p.T), strict=True)
+    return frame.with_columns(*(_as_series(frame, name, own) for name, own in made))
+
+
+def _by_partition(
+    map_: Map, frame: Any, options: ApplyOptions, watch: RangeWatch, new: Sequence[str]
+) -> Any:
+    """The Dask frame with the new columns, computed partition by partition when it is computed."""
+    # what was to be refused, or warned of, has been counted over all partitions
+    quiet = RangeWatch(watch.known, "clip" if watch.on_range == "clip" else "allow")
+
+    def add(part: Any) -> Any:
+        return _in_memory(map_, nw.from_native(part), options, quiet, new).to_native()
+
+    return frame.map_partitions(add, meta=add(frame._meta))
+
+
+def _as_series(frame: nw.DataFrame[Any], name: str, p: Array) -> nw.Series[Any]:
+    """Probabilities as a column beside a frame; NULL where they are NaN."""
+    made = nw.new_series(name, p, nw.Float64, backend=frame.implementation)
+    if not np.isnan(p).any():
+        return made
+    known = nw.when(~nw.col(name).is_nan()).then(name).alias(name)
+    return made.to_frame().select(known).get_column(name)
 
 
 # --- What to do when probabilities are added to rows: the options, checked once -------------------

@@ -824,8 +824,8 @@ def open_frame(frame: Any) -> nw.DataFrame[Any] | Lazy:
         return opened
     kind = f"{type(frame).__module__}.{type(frame).__name__}"
     raise InputError(
-        "frame must be a DuckDB relation, a Polars LazyFrame, a PySpark DataFrame or an Ibis table "
-        f"(or a pandas, Polars or Arrow table in memory), but {kind} came."
+        "frame must be a DuckDB relation, a Polars LazyFrame, a PySpark or Dask DataFrame or an "
+        f"Ibis table (or a pandas, Polars or Arrow table in memory), but {kind} came."
     )
 
 

@@ -47,9 +47,9 @@ def score_table(
     Parameters
     ----------
     frame : lazy frame, path or glob, or a list of paths
-        A DuckDB relation, Polars LazyFrame, PySpark DataFrame or Ibis table (also pandas, Polars
-        and Arrow tables in memory). Files (CSV, TSV, JSON lines, also .gz, and Parquet) are read
-        by DuckDB.
+        A DuckDB relation, Polars LazyFrame, PySpark or Dask DataFrame, or Ibis table (also pandas,
+        Polars and Arrow tables in memory). Files (CSV, TSV, JSON lines, also .gz, and Parquet) are
+        read by DuckDB.
     score, label, weight : names of columns
         Any two labels; weights ≥ 0, and a row of weight zero is as if absent.
     cells : "auto", "exact" or even int, default="auto"
@@ -171,8 +171,8 @@ def ask(
     lazy = lazy_frame(frame)
     if lazy is None:
         raise InputError(
-            "frame must be a lazy frame (DuckDB, Polars, Spark, Ibis), a frame in memory, or the "
-            f"path of a file, but {type(frame).__name__} came."
+            "frame must be a lazy frame (DuckDB, Polars, Spark, Dask, Ibis), a frame in memory, or "
+            f"the path of a file, but {type(frame).__name__} came."
         )
     found = read_lazy(lazy, names, pos_label=pos_label)
     return question(found), found.coding, names.facts()

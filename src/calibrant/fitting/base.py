@@ -50,6 +50,7 @@ from calibrant.rules.base import Map, RowInputs, Rule, VectorMap
 from calibrant.rules.piecewise import ScoreAt, score_at
 from calibrant.rules.softmax import Softmax
 from calibrant.solvers.softmax import BlockSums, TemperatureSums, fit_temperature
+from calibrant.tensors import as_came, on_host
 from calibrant.version import __version__
 
 if TYPE_CHECKING:
@@ -213,7 +214,7 @@ class ScoreTransformer(TransformerMixin):  # type: ignore[misc]
         check_is_fitted(self)
         if isinstance(getattr(self, "map_", None), VectorMap):
             return self.predict_proba(X)
-        return np.asarray(self.calibrate(X))[:, None]
+        return as_came(X, np.asarray(on_host(self.calibrate(X)))[:, None])
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """The names of the columns of `transform`: "probability", or one for each class."""

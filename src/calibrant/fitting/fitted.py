@@ -33,6 +33,7 @@ from calibrant.rules.base import Map, RowInputs, Rule, VectorMap, check_depth, r
 from calibrant.rules.piecewise import ScoreAt, score_at
 from calibrant.rules.plan.tables import TreeParts
 from calibrant.rules.segmented import Segmented
+from calibrant.tensors import as_came
 
 FORMAT = "calibrant"
 VERSION = 2
@@ -360,10 +361,15 @@ class RuleReader(NamedTuple):
                 "one probability per class: use predict_proba."
             )
         p = self._probabilities(scores, rows, on_range)
-        return as_same_series(scores, p if p.ndim == 1 else p[:, 1])
+        p = p if p.ndim == 1 else p[:, 1]
+        return as_came(scores, as_same_series(scores, p))
 
     def of_classes(self, scores: Any, rows: RowInputs, on_range: str) -> Array:
         """The probability of each class, shape (n, k)."""
+        return as_came(scores, self._of_classes(scores, rows, on_range))  # type: ignore[no-any-return]
+
+    def _of_classes(self, scores: Any, rows: RowInputs, on_range: str) -> Array:
+        """The probability of each class as a NumPy array."""
         p = self._probabilities(scores, rows, on_range)
         if p.ndim == 1:
             return np.column_stack((1.0 - p, p) if self.positive_column == 1 else (p, 1.0 - p))
@@ -379,14 +385,14 @@ class RuleReader(NamedTuple):
             self._check_inputs(rows)
             clean = self.read(scores, on_range)
             if not rule.distribution:
-                return (rule(clean) >= 0.5).astype(np.int64)
+                return as_came(scores, (rule(clean) >= 0.5).astype(np.int64))  # type: ignore[no-any-return]
             best = np.empty(len(clean), dtype=np.intp)
             for block in row_blocks(len(clean), rule.n_classes):
                 best[block] = np.argmax(rule(clean[block]), axis=1)
         else:
-            best = np.argmax(self.of_classes(scores, rows, on_range), axis=1)
+            best = np.argmax(self._of_classes(scores, rows, on_range), axis=1)
         known = self.labels if isinstance(self.labels, np.ndarray) else label_array(self.labels)
-        return known.take(best)
+        return as_came(scores, known.take(best))  # type: ignore[no-any-return]
 
     def read(self, scores: Any, on_range: str) -> NDArray[Any]:
         """Scores as the rule takes them, checked against the range of the fit."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import _is_fitted, _num_samples, has_fit_parameter
@@ -36,7 +37,7 @@ from calibrant.errors import (
     ParameterError,
     caller_level,
 )
-from calibrant.tensors import library_of, on_host
+from calibrant.tensors import as_came, library_of, on_host, stays_tensor
 
 # --- What all classifiers share that are made of models and of calibrators of their scores --------
 
@@ -70,8 +71,8 @@ class PredictsRows(ABC):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of each row (of a tie the first of ``classes_``)."""
-        best = np.argmax(self.predict_proba(X), axis=1)
-        labels: NDArray[Any] = self._class_labels[best]
+        best = np.argmax(on_host(self.predict_proba(X)), axis=1)
+        labels: NDArray[Any] = as_came(X, self._class_labels[best])
         return labels
 
 
@@ -159,6 +160,8 @@ class ModelFits:
             for word in _EVAL_WEIGHTS if its_weight is not None else ():
                 if word not in self.given and has_fit_parameter(model, word):
                     params[word] = [its_weight]
+        if hands_on_tensors(rows.X, model):
+            y, weight = as_came(rows.X, y), None if weight is None else as_came(rows.X, weight)
         name = None if weight is None else weight_argument(model)
         weights = {} if name is None else {name: weight}
         model.fit(take_rows(rows.X, learned), y, **weights, **params)
@@ -218,8 +221,8 @@ class ModelFits:
             )
         if not has_fit_parameter(self.estimator, "eval_set"):
             raise ParameterError(
-                f'eval_set="fold" needs a model whose fit takes eval_set, such as LightGBM\'s or '
-                f"XGBoost's classifiers, but {type(self.estimator).__name__} came."
+                f'eval_set="fold" needs a model whose fit takes eval_set, such as LightGBM\'s, '
+                f"XGBoost's or CatBoost's classifiers, but {type(self.estimator).__name__} came."
             )
 
     def check_soft(self) -> None:
@@ -333,15 +336,42 @@ def refuse_array_api(X: Any, model: Any) -> None:
 
     Its models would keep them as tensors, while labels, weights and calibrators are NumPy's.
     """
-    library = library_of(X)
-    hands_on = type(model).__module__.partition(".")[0] in ("sklearn", "calibrant")
-    if library is None or not hands_on or not get_config()["array_api_dispatch"]:
+    if not hands_on_tensors(X, model):
         return
     raise InputError(
-        "X must be a NumPy array or a frame where array_api_dispatch of scikit-learn is on, but "
-        f"{type(X).__name__} of {library} came. Convert it (X.cpu().numpy() in PyTorch), or switch "
-        "that off: sklearn.set_config(array_api_dispatch=False)."
+        f"X must be a NumPy array or a frame for {type(model).__name__} where array_api_dispatch "
+        f"of scikit-learn is on, but {type(X).__name__} of {library_of(X)} came. Convert it "
+        "(X.cpu().numpy() in PyTorch), or switch that off: "
+        "sklearn.set_config(array_api_dispatch=False)."
     )
+
+
+def hands_on_tensors(X: Any, model: Any) -> bool:
+    """Whether a model will compute with tensors as such, so that labels must be tensors, too."""
+    return stays_tensor(X) and type(model).__module__.partition(".")[0] in ("sklearn", "calibrant")
+
+
+def check_array_api(X: Any, model: Any, classes: NDArray[Any] | None = None) -> None:
+    """Refuse tensors that a model cannot compute with where scikit-learn's array_api_dispatch is
+    on, and beside them ``classes`` for its fit that are no numbers."""
+    if not hands_on_tensors(X, model):
+        return
+    if not _computes_with_tensors(model):
+        refuse_array_api(X, model)
+    if classes is not None and classes.dtype.kind not in "biuf":
+        raise InputError(
+            "y must hold numbers where a model is fitted to tensors (array_api_dispatch of "
+            f"scikit-learn is on), but {plain(classes[0])!r} came: no tensor holds text. Number "
+            "the classes, or calibrate a fitted model (FrozenEstimator)."
+        )
+
+
+def _computes_with_tensors(model: Any) -> bool:
+    """Whether a model says so; a pipeline, which does not, if all of its steps do."""
+    if isinstance(model, FrozenEstimator):
+        return _computes_with_tensors(model.estimator)
+    steps = [step for _, step in getattr(model, "steps", ())] or [model]
+    return all(get_tags(one).array_api_support for one in steps if hasattr(one, "fit"))
 
 
 def model_classes(y: Any, model: Any = None, classes: Any = None) -> tuple[NDArray[Any], Index]:
@@ -387,7 +417,7 @@ def model_scores(
     """
     name = score_method(model, method)
     what = f"the scores of {_model_name(model)}"
-    refuse_array_api(X, model)
+    check_array_api(X, model)
     if name == "decision_function" and len(classes) > 2:
         _refuse_pairs(model)
     if callable(method):
@@ -546,9 +576,10 @@ _STOPPING = (
     "early_stopping",
     "n_iter_no_change",
 )
-#: their options for the number of rounds: n_estimators, and LightGBM's other names
+#: their options for the number of rounds: n_estimators, and their other names
 _ROUNDS = (
     "n_estimators",
+    "iterations",
     "num_iterations",
     "num_iteration",
     "n_iter",
@@ -564,6 +595,9 @@ _ROUNDS = (
 
 def _kept_rounds(model: Any) -> int:
     """The number of rounds of a fitted booster that stopped early."""
+    trees = getattr(model, "tree_count_", None)  # CatBoost: what is left up to the best round
+    if isinstance(trees, (int, np.integer)):
+        return int(trees)
     best = getattr(model, "best_iteration_", None)  # LightGBM: how many rounds are best
     if isinstance(best, (int, np.integer)) and best > 0:
         return int(best)
@@ -590,6 +624,8 @@ def without_stopping(model: Any, given: Mapping[str, Any], rounds: int) -> dict[
     names = [name for name in _ROUNDS if known.get(name) is not None] or ["n_estimators"]
     model.set_params(**dict.fromkeys(names, rounds))
     model.set_params(**{name: None for name in _STOPPING if known.get(name)})
+    if known.get("use_best_model"):  # CatBoost: of the rounds of an evaluation set
+        model.set_params(use_best_model=False)
     if known.get("callbacks"):  # XGBoost's are options of the model
         model.set_params(callbacks=_without_early_stopping(known["callbacks"]) or None)
     kept = {name: value for name, value in given.items() if not name.startswith("eval_")}

@@ -16,6 +16,7 @@ from calibrant.data.lazy import CellsOption, LazyRows, Names, lazy_frame, read_l
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, refuse_foreign_names
 from calibrant.metrics.chance import IntervalOptions, read_interval_options
+from calibrant.metrics.class_frames import ClassFrame, read_class_frame
 from calibrant.metrics.frames import measured_rows, paired_cells
 from calibrant.metrics.groups import Multicalibration, multicalibration_of_rows
 from calibrant.metrics.headlines import ClassLook, FirstLook, class_look, first_look
@@ -115,6 +116,24 @@ def evaluate(
 @overload
 def evaluate(
     y: Any,
+    p: list[str] | tuple[str, ...] | Mapping[Any, str],
+    *,
+    label: str,
+    bins: Bins = 10,
+    sample_weight: str | None = None,
+    classes: Any = None,
+    level: float | None = 0.95,
+    replicates: int = 1000,
+    weights: str = "importance",
+    random_state: int | None = 0,
+    cells: CellsOption = "auto",
+    measures: str | Sequence[str] | None = None,
+) -> MulticlassEvaluation: ...
+
+
+@overload
+def evaluate(
+    y: Any,
     p: Any = None,
     *,
     label: None = None,
@@ -161,11 +180,13 @@ def evaluate(
     ----------
     y : array-like of shape (n,), ScoreTable, or a frame beside ``label``
         Labels; or a table whose scores are the probabilities (then p is left out); or a frame of
-        any size (DuckDB, Polars, Spark, Ibis, pandas, Arrow), whose columns p, raw and
+        any size (DuckDB, Polars, Spark, Dask, Ibis, pandas, Arrow), whose columns p, raw and
         sample_weight then name.
     p : array-like of shape (n,), (n, 1), (n, 2) or (n, k)
         Predicted probabilities of the positive class, a binary predict_proba, or one column for
-        each of k ≥ 3 classes in sorted order, each row a distribution (sum within 0.001 of 1).
+        each of k ≥ 3 classes in sorted order, each row a distribution (sum within 0.001 of 1). Of a
+        frame a column, or for k ≥ 3 classes a list of columns, or a dict from classes to columns;
+        then there is no ``raw``, and no intervals.
     label : str, optional
         The column of labels of a frame.
     raw : array-like like p, or ScoreTable if y is one, optional
@@ -305,6 +326,18 @@ def evaluate(
     options = read_interval_options(level, replicates, weights, random_state)
     if features is not None and (label is not None or isinstance(y, ScoreTable)):
         raise InputError(FEATURES_NEED_ROWS)
+    if label is not None and isinstance(p, (list, tuple, Mapping)):
+        if pos_label is not None:
+            raise InputError(
+                "pos_label must not be given beside a column for each of several classes, but "
+                f"{pos_label!r} came."
+            )
+        if raw is not None:
+            raise InputError(
+                "raw is for two classes where y is a frame. Evaluate its columns by themselves."
+            )
+        seen = read_class_frame(y, p, label, sample_weight, classes, bins, cells)
+        return evaluate_class_frame(seen, chosen_records(CLASS_MEASURES, measures))
     if label is not None:
         wanted = chosen_records(MEASURES, measures)
         frame = read_frame(y, p, label, raw, sample_weight, pos_label, classes)
@@ -635,6 +668,28 @@ def evaluate_classes(
     )
     weights = "importance" if options is None else options.weights
     return with_look(made, class_look(matrix, weights))
+
+
+def evaluate_class_frame(seen: ClassFrame, records: Records) -> MulticlassEvaluation:
+    """The measures of several classes in a lazy frame, without intervals."""
+    values, notes = measure_all(records, seen)
+    if isinstance(seen.bins, str) and "top_label_ece" in values:
+        notes.append(bins_note(len(seen.top.weight), "top-label ECE is"))
+    notes.append("measures of several classes have intervals only where rows are in memory")
+    pooled = [table for table in seen.tables if table.made]
+    if pooled:
+        notes.append(
+            f"of {len(pooled)} classes predictions were grouped: AUC and errors of bins are those "
+            f'of cells, with cells="exact" of each prediction'
+        )
+    by_class: ByClass = {
+        "weight": tuple(seen.sums.classes.tolist()),
+        "ece": tuple(groups.mean_gap() for groups in seen.each),
+        "mce": tuple(groups.largest_gap() for groups in seen.each),
+        "auc": tuple(seen.columns.areas),
+    }
+    labels = tuple(plain(label) for label in seen.labels)
+    return MulticlassEvaluation(values, None, by_class, seen.sums.weight, labels, tuple(notes))
 
 
 # --- What `evaluate` returns: values that print as a table ----------------------------------------

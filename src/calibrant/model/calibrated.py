@@ -53,6 +53,7 @@ from calibrant.fitting.model_scores import (
     ModelFits,
     Part,
     PredictsRows,
+    check_array_api,
     find_columns,
     may_be_probabilities,
     model_classes,
@@ -61,7 +62,6 @@ from calibrant.fitting.model_scores import (
     pooled_scores,
     positive_class,
     preferred_method,
-    refuse_array_api,
     score_method,
     take_rows,
     warn_no_weights,
@@ -73,6 +73,7 @@ from calibrant.methods.codes.calibrator import CodedCalibrator
 from calibrant.methods.codes.codes import one_vs_rest, read_code
 from calibrant.methods.segments import SegmentedCalibrator
 from calibrant.rules.base import RowInputs
+from calibrant.tensors import as_came, on_host
 
 
 @refuse_foreign_names
@@ -156,10 +157,11 @@ class CalibratedClassifier(ModelClassifier):
     of your own) is fitted to the (n, k) scores as they are. `CodedClassifier` also trains a model
     for each binary question.
 
-    Rows are handed to the model as they came, only picked by index. Only a frame that has the names
-    of the fit in another order is brought into the order of the fit; as many other names are
-    refused. Weights reach the calibrator always and the model if its fit takes them
-    (`CalibrationWarning` if not).
+    Rows are handed to the model as they came, only picked by index. Where scikit-learn's
+    ``array_api_dispatch`` is on and they are a tensor, so are probabilities, on the same device.
+    Only a frame that has the names of the fit in another order is brought into the order of the
+    fit; as many other names are refused. Weights reach the calibrator always and the model if its
+    fit takes them (`CalibrationWarning` if not).
 
     References
     ----------
@@ -230,8 +232,8 @@ class CalibratedClassifier(ModelClassifier):
         **fit_params
             For the model's fit; through metadata routing, where that is enabled. Columns of n rows
             are cut by split. ``eval_set="fold"`` makes the rows that a split holds out the
-            evaluation set of its model, for early stopping in LightGBM and XGBoost. The model
-            that is fitted again on all rows does the folds' mean number of rounds.
+            evaluation set of its model, for early stopping in LightGBM, XGBoost and CatBoost. The
+            model that is fitted again on all rows does the folds' mean number of rounds.
         """
         check_parameters(self, self._limits)
         kind = self._kind_of_cv()
@@ -304,13 +306,14 @@ class CalibratedClassifier(ModelClassifier):
     ) -> Rows:
         """The rows, checked; a warning where the model cannot be used as it came."""
         fitted = kind == "prefit"
-        refuse_array_api(X, estimator)
         classes, codes, share = labels_of_model(y, estimator, calibrator, fitted=fitted)
+        frozen = fitted or isinstance(estimator, FrozenEstimator)
+        check_array_api(X, estimator, None if frozen else classes)
         if kind in SPLITTING or (share is not None and not fitted):
             (X,) = indexable(X)
             check_lengths(X=_num_samples(X), y=len(codes))
         weight = read_weight(sample_weight, len(codes))
-        if not fitted and not isinstance(estimator, FrozenEstimator):
+        if not frozen:
             warn_no_weights(estimator, weight)
             if kind in SPLITTING:
                 warn_refitted(estimator)
@@ -345,7 +348,8 @@ class CalibratedClassifier(ModelClassifier):
     def _probabilities(self, X: Any) -> Array:
         X = self._columns_as_in_fit(X)
         members = [member.predict_proba(X) for member in self.members_]
-        return members[0] if len(members) == 1 else np.mean(members, axis=0)
+        p: Array = members[0] if len(members) == 1 else np.mean(members, axis=0)
+        return as_came(X, p)  # type: ignore[no-any-return]
 
     def calibrate(self, X: Any) -> Array:
         """With two classes: the calibrated probability of ``pos_label_``, shape (n,)."""
@@ -363,13 +367,13 @@ class CalibratedClassifier(ModelClassifier):
         if self.decision == "calibrated":
             return super().predict(X)
         X = self._columns_as_in_fit(X)
-        refuse_array_api(X, self.members_[0].estimator)
-        votes = [np.asarray(member.estimator.predict(X)) for member in self.members_]
-        if len(votes) == 1:
-            return votes[0]
-        best = np.argmax([sum(v == label for v in votes) for label in self.classes_], axis=0)
-        labels: NDArray[Any] = self.classes_[best]
-        return labels
+        check_array_api(X, self.members_[0].estimator)
+        votes = [np.asarray(on_host(member.estimator.predict(X))) for member in self.members_]
+        labels = votes[0]
+        if len(votes) > 1:
+            best = np.argmax([sum(v == label for v in votes) for label in self.classes_], axis=0)
+            labels = self.classes_[best]
+        return as_came(X, labels)  # type: ignore[no-any-return]
 
     def to_fitted(self) -> Fitted:
         """The calibrator as a plain value for `save`: a map of the **model's scores**.
@@ -435,6 +439,7 @@ class CalibratedClassifier(ModelClassifier):
         if hasattr(self.estimator, "__sklearn_tags__"):
             own = get_tags(self.estimator).classifier_tags
             tags.classifier_tags.multi_class = own is None or own.multi_class
+            tags.array_api_support = get_tags(self.estimator).array_api_support
         return tags
 
 

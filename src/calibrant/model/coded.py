@@ -266,6 +266,7 @@ class CodedClassifier(KeepsRule, ModelClassifier):
         """
         check_is_fitted(self)
         X = reorder_columns(X, getattr(self, "_columns", ()), "X")
+        refuse_array_api(X, self)
         columns = [
             None if model is None else model_scores(model, X, SIDES, 1, self._used_method)
             for model in self.estimators_

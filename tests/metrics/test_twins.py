@@ -134,7 +134,9 @@ def test_hosmer_lemeshow(data, groups, binning):
     huge = found.statistic > 1e300  # nearly all of a float's range: the twin says infinite
     assert (math.inf if huge else found.statistic) == close(statistic)
     assert (found.df, found.groups, found.dropped) == (df, used, groups - used)
-    assert found.p_value == close(p_value, abs=1e-9)
+    assert found.p_value == found.chi2_p_value == close(p_value, abs=1e-9)
+    beside = metrics.hosmer_lemeshow(y, p, replicates=5, sample_weight=w, **how)
+    assert beside.chi2_p_value == found.chi2_p_value
 
 
 @given(

@@ -771,6 +771,8 @@ class HosmerLemeshow(Readable):
         Groups left out: empty, or with nothing to test (all p exactly 0 or all 1, and right).
     replicates : int or None
         How many times the labels were redrawn for the p-value; None where it is that of χ².
+    chi2_p_value : float
+        The p-value of χ² with ``df`` degrees of freedom, as it is published.
     """
 
     statistic: float
@@ -779,6 +781,7 @@ class HosmerLemeshow(Readable):
     groups: int
     dropped: int
     replicates: int | None = None
+    chi2_p_value: float = math.nan
 
 
 @refuse_foreign_names
@@ -831,7 +834,8 @@ def hosmer_lemeshow(
     Σ_g (O_g − E_g)² / (n_g π_g (1 − π_g)) with O_g positives observed, E_g = Σ p expected,
     π_g = E_g/n_g. Labels are redrawn y*ᵢ ~ Bernoulli(pᵢ), and p-value = (1 + #{statistic* ≥
     statistic})/(R + 1), valid for every n, distribution of p and number of groups (how they are
-    drawn: see `ece_test`). ``replicates=None`` compares with χ². With importance weights each part
+    drawn: see `ece_test`). ``chi2_p_value`` is that of χ² with df degrees of freedom, and with
+    ``replicates=None`` it is the p-value, too. With importance weights each part
     is divided by Σw²/Σw of its group, as the variance of a weighted sum asks. Ties are never
     divided: a border inside one moves to its end, and groups emptied that way are dropped and
     counted. O(D + G log D) after the table, without the redrawing.
@@ -867,14 +871,14 @@ def hosmer_lemeshow(
     low, high = table.scores[groups.starts], table.scores[last_cells(groups.starts, len(table))]
     used = int(((high > 0) & (low < 1) | (parts > 0)).sum())
     df = _degrees_of_freedom(used, fitted)
-    if fitted or replicates is None:
-        p_value = float(chdtrc(df, statistic)) if df else 1.0
-        return HosmerLemeshow(statistic, df, p_value, used, bins - used)
-    p_value = 0.0
-    if not impossible(table):
-        drawn = redraw(CellRows.of(table), groups.starts, replicates, random)
-        p_value = share_as_far(groups.parts(drawn).sum(axis=1), statistic)
-    return HosmerLemeshow(statistic, df, p_value, used, bins - used, replicates)
+    by_chi2 = p_value = float(chdtrc(df, statistic)) if df else 1.0
+    redrawn = None if fitted else replicates
+    if redrawn is not None:
+        p_value = 0.0
+        if not impossible(table):
+            drawn = redraw(CellRows.of(table), groups.starts, redrawn, random)
+            p_value = share_as_far(groups.parts(drawn).sum(axis=1), statistic)
+    return HosmerLemeshow(statistic, df, p_value, used, bins - used, redrawn, by_chi2)
 
 
 class RiskGroups(NamedTuple):

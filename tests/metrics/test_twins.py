@@ -197,6 +197,27 @@ def test_murphy(loss, data, bins, binning):
         assert parts.within == 0
 
 
+@given(
+    data=SMALL,
+    weights=st.sampled_from(["importance", "counts"]),
+    bins=st.one_of(st.none(), st.integers(1, 4)),
+    binning=st.sampled_from(["width", "mass"]),
+)
+@example(data=TINY, weights="importance", bins=None, binning="width")
+@example(data=CERTAIN, weights="counts", bins=2, binning="mass")
+def test_murphy_without_what_chance_adds(data, weights, bins, binning):
+    p, y, w = data
+    w = np.ceil(w) if weights == "counts" else w
+    how = {"bins": bins, "binning": binning, "sample_weight": w}
+    plain = metrics.murphy(y, p, **how)
+    parts = metrics.murphy(y, p, debias=True, weights=weights, **how)
+    of_groups, of_all = naive.what_chance_adds(y, p, w, weights, bins, binning)
+    assert plain.reliability - parts.reliability == close(of_groups)
+    assert plain.resolution - parts.resolution == close(of_groups - of_all)
+    assert parts.uncertainty - plain.uncertainty == close(of_all)
+    assert (parts.score, parts.within) == close((plain.score, plain.within))
+
+
 @LOSSES
 @given(data=SMALL)
 @example(data=TINY)

@@ -83,14 +83,16 @@ def smooth_ece(y, p, w, points=1000):
 
 
 def ecce(y, p, w, weights):
-    """Range, maximum and σ; F is looked at after the last row of each tie."""
+    """Range, maximum, σ and mean; F is looked at after the last row of each tie."""
     rows = meant(y, p, w, weights)
     total = math.fsum(c for _, _, c in rows)
     path = [0.0]
     for cut in sorted({b for _, b, _ in rows}):
         path.append(math.fsum(c * (a - b) for a, b, c in rows if b <= cut) / total)
     sigma = math.sqrt(math.fsum(c * c * b * (1 - b) for _, b, c in rows)) / total
-    return max(path) - min(path), max(map(abs, path)), sigma
+    heights = dict(zip(sorted({b for _, b, _ in rows}), path[1:], strict=True))
+    mean = math.fsum(c * abs(heights[b]) for _, b, c in rows) / total
+    return max(path) - min(path), max(map(abs, path)), sigma, mean
 
 
 def range_beyond(x):

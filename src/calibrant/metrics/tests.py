@@ -391,6 +391,8 @@ class ECCE(Readable):
         The chance of at least this range, or maximum, if the predictions are right.
     replicates : int or None
         How many times the labels were redrawn for that; None where a Brownian motion tells it.
+    mean : float
+        The mean over all rows of |F|, the error accumulated up to each: between 0 and ``maximum``.
     """
 
     range: float
@@ -399,6 +401,7 @@ class ECCE(Readable):
     range_p_value: float
     maximum_p_value: float
     replicates: int | None = None
+    mean: float = math.nan
 
     @property
     def range_statistic(self) -> float:
@@ -452,7 +455,8 @@ def ecce(
     Notes
     -----
     In the order of p, F_k = Σ_{i ≤ k} wᵢ(yᵢ − pᵢ)/Σw with F₀ = 0; range = max F − min F and maximum
-    = max |F|. Ties are taken together: F is only looked at between distinct predictions.
+    = max |F|; mean = Σ wₖ|F_k|/Σw, in which every row of a tie has the F at its end. Ties are taken
+    together: F is only looked at between distinct predictions.
 
     Labels are redrawn y*ᵢ ~ Bernoulli(pᵢ), and p-value = (1 + #{range* ≥ range})/(R + 1), valid for
     every n and distribution of p; the same for the maximum. O(R·D), so that with R·D above 2·10⁷
@@ -483,8 +487,8 @@ def ecce(
     Examples
     --------
     >>> result = ecce([0, 1, 1, 0], [0.25, 0.5, 0.5, 0.75])
-    >>> result.range, result.maximum
-    (0.25, 0.1875)
+    >>> result.range, result.maximum, result.mean
+    (0.25, 0.1875, 0.109375)
     >>> result.p_value > 0.05
     True
     """
@@ -493,7 +497,9 @@ def ecce(
     random = read_generator(random_state)
     table = table_for_test(read_table(y, p, sample_weight, pos_label), weights)
     total, cells = table.total, len(table)
-    reach, top = (float(found[0]) / total for found in _reaches(residuals(table)[None, :]))
+    left = residuals(table)
+    reach, top = (float(found[0]) / total for found in _reaches(left[None, :]))
+    mean = float(table.weight @ np.abs(np.cumsum(left))) / total / total
     sigma = deviation(table) / total
     redrawn = replicates if replicates is not None and replicates * cells <= EXACT else None
     if impossible(table):
@@ -504,7 +510,7 @@ def ecce(
         found = [_reaches(left) for left in redrawn_residuals(table, redrawn, random)]
         ranges, tops = (np.concatenate(each) for each in zip(*found, strict=True))
         beyond = share_as_far(ranges / total, reach), share_as_far(tops / total, top)
-    return ECCE(reach, top, sigma, *beyond, redrawn)
+    return ECCE(reach, top, sigma, *beyond, redrawn, mean)
 
 
 def _reaches(left: Array) -> tuple[Array, Array]:

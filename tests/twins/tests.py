@@ -138,6 +138,38 @@ def spiegelhalter(y, p, w, weights):
     return z, 2 * norm.sf(abs(z)), brier, promised
 
 
+# --- grades -------------------------------------------------------------------------------------
+
+
+def halved(function, wanted):
+    """Where a rising function on [0, 1] is what is wanted, by halving."""
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if function(middle) < wanted else (low, middle)
+    return (low + high) / 2
+
+
+def exact_interval(n, d, tail):
+    """The rates at which d or more, and d or fewer, of n rows have the chance ``tail``."""
+
+    def chance(rate, counts):
+        return math.fsum(math.comb(n, k) * rate**k * (1 - rate) ** (n - k) for k in counts)
+
+    low = halved(lambda rate: chance(rate, range(d, n + 1)), tail) if d else 0.0
+    high = halved(lambda rate: -chance(rate, range(d + 1)), -tail) if d < n else 1.0
+    return low, high
+
+
+def jeffreys_interval(n, d, tail, steps=200_000):
+    """Quantiles of the density x^(d − ½)(1 − x)^(n − d − ½), summed over sin² of even angles."""
+    angle = (np.arange(steps) + 0.5) * np.pi / 2 / steps
+    logs = 2 * d * np.log(np.sin(angle)) + 2 * (n - d) * np.log(np.cos(angle))
+    upto = np.cumsum(np.exp(logs - logs.max()))
+    low, high = (np.sin(np.interp(end, upto / upto[-1], angle)) ** 2 for end in (tail, 1 - tail))
+    return (float(low) if d else 0.0), (float(high) if d < n else 1.0)
+
+
 # --- kernel calibration error -------------------------------------------------------------------
 
 

@@ -74,6 +74,7 @@ from calibrant.monitor.monitor import Monitor as Monitor
 from calibrant.monitor.prior import adjust_prior as adjust_prior
 from calibrant.monitor.prior import estimate_rate as estimate_rate
 from calibrant.monitor.prior import estimate_rates as estimate_rates
+from calibrant.monitor.prior import shift_to_mean as shift_to_mean
 from calibrant.reports.monitor_page import monitor_report as monitor_report
 from calibrant.reports.report import calibration_report as calibration_report
 

@@ -63,6 +63,12 @@ def segments() -> dict[str, object]:
     return {"segments": cal.reliability_diagram(y, predictions, segments=region, band=None)}
 
 
+def belt() -> dict[str, object]:
+    """An overconfident model of 1,000 rows, with its calibration belt."""
+    y, p = simulate(1000, seed=1, sharpness=1.4)
+    return {"belt": cal.reliability_diagram(y, p, curve="belt")}
+
+
 def few_rows() -> dict[str, object]:
     """The same kind of model, well calibrated, with too few rows to tell."""
     y, p = simulate(50, seed=3)
@@ -187,7 +193,7 @@ def grades() -> dict[str, object]:
 
 def main() -> None:
     PICTURES.mkdir(exist_ok=True)
-    known = (before_and_after, few_rows, rare_events, margins, learning, classes, boosting)
+    known = (before_and_after, belt, few_rows, rare_events, margins, learning, classes, boosting)
     for draw in (*known, segments, monitor, decisions, groups, grades):
         for name, figure in draw().items():
             # without the version of matplotlib, an unchanged picture stays the same file

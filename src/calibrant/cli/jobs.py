@@ -308,6 +308,7 @@ def draw(
     classes: Sequence[Any] = (),
     format: str = "png",
     bins: Bins = 10,
+    curve: str = "binned",
     fitted_map: Fitted | None = None,
     title: str | None = None,
 ) -> bytes:
@@ -318,7 +319,7 @@ def draw(
 
     if isinstance(after, ScoreTable):
         figure = reliability_diagram(
-            after, raw=before, bins=bins, fitted_map=fitted_map, title=title
+            after, raw=before, curve=curve, bins=bins, fitted_map=fitted_map, title=title
         )
         return render(figure, format)
     heaviest = np.argsort(-after.class_weight, kind="stable")[:PANELS]
@@ -327,6 +328,7 @@ def draw(
         after.scores,
         classes=list(classes),
         show=[classes[column] for column in sorted(heaviest.tolist())],
+        curve=curve,
         bins=bins,
         sample_weight=after.weight,
         raw=None if before is None else before.scores,

@@ -425,6 +425,12 @@ def plot(
             metavar="LOW:HIGH", help="Of a decision curve, such as 0.05:0.5; default: 0.01:0.99."
         ),
     ] = None,
+    curve: Annotated[
+        str,
+        typer.Option(
+            metavar="binned|isotonic|smooth|belt", help="The curve of a reliability diagram."
+        ),
+    ] = "binned",
     bins: sources.BinsWord = "10",
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the picture.")] = None,
     *,
@@ -439,14 +445,21 @@ def plot(
       calibrant plot calibrated.csv --prob probability --label churned -o r.png
       calibrant plot calibrated.csv -p probability --raw score -l churned -o r.svg
       calibrant plot calibrated.csv --kind decision --thresholds 0.05:0.4 -o d.png
+      calibrant plot calibrated.csv --curve belt -o belt.png
       calibrant plot calibrated.csv -p 'probability_*' --raw 'p_*' -l kind -o r.png
     """
     sources.check_places({"--output": sources.OutputOption(output, sources.PICTURES)}, files)
     check_word("--kind", kind, tuple(KINDS))
+    check_word("--curve", curve, CURVES)
     if thresholds is not None and kind != "decision":
         raise ParameterError("--thresholds goes with --kind decision. Leave it out, or add that.")
     if bins != "10" and kind == "decision":
         raise ParameterError("a decision curve has no bins: leave --bins out.")
+    if curve != "binned" and (kind == "decision" or bins != "10"):
+        raise ParameterError(
+            f"--curve {curve} is of a reliability diagram and has no bins. Leave --kind and --bins "
+            "out."
+        )
     ends = None if thresholds is None else read_thresholds(thresholds)
     source = reading.find_source(
         files, prob, label, weight, pos_label, run, raw=raw, option="--prob"
@@ -469,7 +482,7 @@ def plot(
             tables[known.before] = before
         picture = draw_decision(tables, ends, **asked)
     else:
-        picture = jobs.draw(after, before, classes=read.classes, bins=count, **asked)
+        picture = jobs.draw(after, before, classes=read.classes, bins=count, curve=curve, **asked)
     write_whole(output, picture)
     if run.json:
         say_json({"output": str(output), **read.facts})
@@ -477,6 +490,8 @@ def plot(
         say(f"{KINDS[kind]} written to ", (str(output), "bold"))
 
 
+#: the curves of a reliability diagram
+CURVES = ("binned", "isotonic", "smooth", "belt")
 #: what `plot` draws, and what it is called
 KINDS = {"reliability": "Reliability diagram", "decision": "Decision curve"}
 

@@ -212,7 +212,9 @@ def test_options_of_the_belt():
     assert curve.to_dict()["inner_lower"] == curve.inner_lower.tolist()
     assert reliability_curve(y, p, curve="belt", band=None).lower is None
     assert reliability_curve(y, p, curve="belt", level=0.5).inner_lower is None
-    assert reliability_curve(y, p, curve="smooth").inner_lower is None
+    smooth = reliability_curve(y, p, curve="smooth")
+    assert smooth.inner_lower is None
+    assert "inner_lower" not in smooth.to_dict()
     with pytest.raises(ParameterError, match="bands must be 'simultaneous' where curve='belt'"):
         reliability_curve(y, p, curve="belt", bands="pointwise")
     with pytest.raises(ParameterError, match="band must be one of"):

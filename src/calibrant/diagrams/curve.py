@@ -1057,6 +1057,13 @@ class Curve(PlainFields, Frozen):
     inner_lower: Array | None = None
     inner_upper: Array | None = None
 
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as JSON can hold them; the inner band only where there is one."""
+        found = super().to_dict()
+        if self.inner_lower is None:
+            del found["inner_lower"], found["inner_upper"]
+        return found
+
     def __len__(self) -> int:
         """The number of groups."""
         return len(self.mean_p)

@@ -49,12 +49,12 @@ from calibrant.diagrams.learning import LearningCurve, in_short
 from calibrant.diagrams.monitor_curve import MonitorCurve, monitor_curve
 from calibrant.errors import InputError, import_extra
 from calibrant.metrics.groups import Multicalibration
-from calibrant.monitor.master_scale import GradeChecks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from calibrant.monitor.master_scale import GradeChecks
     from calibrant.monitor.monitor import Monitor
 
 
@@ -505,6 +505,8 @@ def grade_diagram(checks: GradeChecks, *, ax: Any = None, title: str | None = No
     >>> grade_diagram(checks).axes[0].get_xlabel()
     'rate of positives (90 % intervals; black: predicted)'
     """
+    from calibrant.monitor.master_scale import GradeChecks
+
     refuse_other(checks, GradeChecks, "MasterScale.check", ax)
     rows = [row for row in checks.rows if row.rows]
     seen = [(row.predicted, row.rate, *row.jeffreys_interval, *row.clopper_pearson) for row in rows]

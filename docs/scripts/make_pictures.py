@@ -63,6 +63,12 @@ def segments() -> dict[str, object]:
     return {"segments": cal.reliability_diagram(y, predictions, segments=region, band=None)}
 
 
+def belt() -> dict[str, object]:
+    """An overconfident model of 1,000 rows, with its calibration belt."""
+    y, p = simulate(1000, seed=1, sharpness=1.4)
+    return {"belt": cal.reliability_diagram(y, p, curve="belt")}
+
+
 def few_rows() -> dict[str, object]:
     """The same kind of model, well calibrated, with too few rows to tell."""
     y, p = simulate(50, seed=3)
@@ -174,10 +180,21 @@ def groups() -> dict[str, object]:
     return {"groups": cal.diagrams.group_diagram(found, title="Where is it wrong?")}
 
 
+def grades() -> dict[str, object]:
+    """Grades of risk whose promises are too low: the example of the page."""
+    random = np.random.default_rng(3)
+    scores = random.normal(size=8000)
+    default = random.random(8000) < 1 / (1 + np.exp(-1.2 * scores + 3))
+    calibrator = cal.BLS().fit(scores[:4000], default[:4000])
+    scale = cal.monitor.MasterScale.of(calibrator, boundaries=[0.01, 0.03, 0.1, 0.25])
+    checks = scale.check(default[4000:], 0.85 * calibrator.calibrate(scores[4000:]))
+    return {"grades": cal.diagrams.grade_diagram(checks)}
+
+
 def main() -> None:
     PICTURES.mkdir(exist_ok=True)
-    known = (before_and_after, few_rows, rare_events, margins, learning, classes, boosting)
-    for draw in (*known, segments, monitor, decisions, groups):
+    known = (before_and_after, belt, few_rows, rare_events, margins, learning, classes, boosting)
+    for draw in (*known, segments, monitor, decisions, groups, grades):
         for name, figure in draw().items():
             # without the version of matplotlib, an unchanged picture stays the same file
             figure.savefig(PICTURES / f"{name}.png", metadata={"Software": None})

@@ -26,6 +26,7 @@ from calibrant.engines.apply import add_probabilities as add_probabilities
 from calibrant.engines.tables import fit_isotonic as fit_isotonic
 from calibrant.engines.tables import score_table as score_table
 from calibrant.engines.tables import segment_tables as segment_tables
+from calibrant.export.attributions import calibrate_attributions as calibrate_attributions
 from calibrant.export.onnx.compose import compose_onnx as compose_onnx
 from calibrant.export.onnx.model import to_onnx as to_onnx
 from calibrant.export.python import to_python as to_python
@@ -74,6 +75,7 @@ from calibrant.monitor.monitor import Monitor as Monitor
 from calibrant.monitor.prior import adjust_prior as adjust_prior
 from calibrant.monitor.prior import estimate_rate as estimate_rate
 from calibrant.monitor.prior import estimate_rates as estimate_rates
+from calibrant.monitor.prior import shift_to_mean as shift_to_mean
 from calibrant.reports.monitor_page import monitor_report as monitor_report
 from calibrant.reports.report import calibration_report as calibration_report
 

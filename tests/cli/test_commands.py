@@ -179,6 +179,23 @@ def test_evaluate_and_plot(run, scores, calibrator):
         assert Path(name).read_bytes().startswith(start)
 
 
+def test_plots_have_other_curves(run):
+    rows = "".join(f"{(i + 0.5) / 60},{int(i * 37 % 60 < i)}\n" for i in range(60))
+    Path("p.csv").write_text("p,y\n" + rows)
+    words = ("plot", "p.csv", "-p", "p", "-l", "y", "-o", "c.svg")
+    for curve in ("isotonic", "smooth", "belt"):
+        assert run(*words, "--curve", curve)[0] == 0
+    assert "80 % and 95 % confidence" in Path("c.svg").read_text(encoding="utf-8")
+    for wrong, message in (
+        (("--curve", "bell"), "--curve must be"),
+        (("--curve", "belt", "--bins", "5"), "has no bins"),
+        (("--curve", "belt", "--kind", "decision"), "of a reliability diagram"),
+    ):
+        code, _, err = run(*words, *wrong)
+        assert code == 2
+        assert message in err
+
+
 def test_weights_and_the_positive_label(run):
     Path("w.csv").write_text("s,y,w\n" + "".join(f"0.{i},{'ab'[i % 2]},2\n" for i in range(1, 9)))
     Path("r.csv").write_text("s,y\n" + "".join(f"0.{i},{'ab'[i % 2]}\n" * 2 for i in range(1, 9)))

@@ -33,6 +33,7 @@ WORDS = {
     "--features": ["v"],
     "--measures": ["clinical"],
     "--bins": ["3"],
+    "--curve": ["isotonic"],
     "--level": ["0.5"],
     "--replicates": ["200"],
     "--weights": ["counts"],

@@ -497,7 +497,7 @@ def small(monkeypatch):
 def asked(monkeypatch):
     """Which questions are asked of the rows."""
     calls = []
-    for name in ("by_score", "extent", "by_cell"):
+    for name in ("by_score", "extent", "by_key"):
         real = getattr(lazy.LazyRows, name)
 
         def spy(self, *args, _real=real, _name=name):
@@ -517,12 +517,12 @@ def asked(monkeypatch):
         # one too many, and the first rows do not show it
         (
             np.r_[np.zeros(60), np.arange(40), 40],
-            ["by_score", "extent", "by_cell"],
+            ["by_score", "extent", "by_key"],
             16,
         ),
         # the first rows show it
-        (np.arange(200), ["extent", "by_cell"], 16),
-        (np.arange(600), ["extent", "by_cell"], 32),
+        (np.arange(200), ["extent", "by_key"], 16),
+        (np.arange(600), ["extent", "by_key"], 32),
     ],
     ids=["few", "late", "early", "more rows, more cells"],
 )

@@ -435,7 +435,10 @@ def test_what_auto_and_confidence_mean():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"curve": "spline"}, "curve must be one of 'binned', 'isotonic', 'smooth', but 'spline'"),
+        (
+            {"curve": "spline"},
+            "curve must be one of 'binned', 'isotonic', 'smooth', 'belt', but 'spline'",
+        ),
         ({"axes": "log"}, "axes must be one of 'probability', 'logit'"),
         (
             {"curve": "isotonic", "band": "exact"},

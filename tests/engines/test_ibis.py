@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import ibis
 import narwhals as nw
 import numpy as np
@@ -10,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import calibrant as cal
-from calibrant.data.lazy import Coding, LazyRows, Names
+from calibrant.data.lazy import Coding, LazyRows, Names, SumsByCell
 from calibrant.data.score_table import Cells
 from calibrant.errors import InputError
 from lazy_frames import sqlite
@@ -116,8 +118,9 @@ def test_sql_server_and_others_are_written_without_nan():
 
     rows = LazyRows(nw.from_native(table).select(*roles), Names("s", "y", "w", "land"),
                     Coding((0, 1), 1, (0,), (1,)), run)  # fmt: skip
+    cells = (Cells(64), Cells(64, 0.5, 1.0))
     jobs = (rows.by_score, rows.extent, rows.refuse, rows.mean_row_weight,
-            lambda: rows.by_cell(Cells(64)), lambda: rows.by_cell(Cells(64, 0.5, 1.0)))  # fmt: skip
+            *(partial(SumsByCell(c).ask, rows) for c in cells))  # fmt: skip
     for job in jobs:
         with pytest.raises(StopError):
             job()

@@ -151,13 +151,13 @@ def test_a_sigmoid_that_falls_somewhere_is_left_to_the_engine(monkeypatch):
     """Sums in arrays go by cell + bin, which tells both only if predictions rise with the score."""
     frame = frame_of("duckdb", COLUMNS)
     wanted = metrics.evaluate(frame, "p", raw="s", cells=64, **OPTIONS)
-    place = lazy_sums.CellSums._place
+    place = lazy_sums.CellSums._locate
 
     def falling(self, x):
         p, k, f = place(self, x)
         return p, k, np.where(np.arange(len(x)) % 2, f, np.maximum(f - 1, 0))
 
-    monkeypatch.setattr(lazy_sums.CellSums, "_place", falling)
+    monkeypatch.setattr(lazy_sums.CellSums, "_locate", falling)
     same(metrics.evaluate(frame, "p", raw="s", cells=64, **OPTIONS), wanted)
 
 

@@ -28,7 +28,6 @@ from calibrant.methods.scaling import (
     StructuredScaling,
     VectorScaling,
 )
-from calibrant.rules import softmax as softmax_map
 from calibrant.solvers import softmax as kernel
 from calibrant.solvers import softmax as temperature
 from strategies import costly
@@ -657,7 +656,6 @@ def test_chunks_give_what_the_whole_gives(method, scale, monkeypatch):
     whole = fit_all(method, z, y, w)
     p = whole.predict_proba(z)
     monkeypatch.setattr(matrix_module, "BLOCK", 20)
-    monkeypatch.setattr(softmax_map, "BLOCK", 20)
     monkeypatch.setattr(vector_base, "KEPT", 0)
     monkeypatch.setattr(affine, "KEPT", 0)
     parts = fit_all(method, z, y, w)

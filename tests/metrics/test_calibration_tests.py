@@ -226,6 +226,31 @@ def test_smooth_ece_is_the_direct_reading(data):
     assert 0 <= result.error < 1e-4
 
 
+@given(data=st.one_of(COUNTS, IMPORTANCE), sigma=st.floats(0.02, 3.0))
+@example(data=(np.array([0.0, 1.0]), np.array([1, 0]), np.ones(2)), sigma=0.1)
+def test_smooth_ece_at_a_given_width(data, sigma):
+    p, y, w = data
+    result = metrics.smooth_ece(y, p, sigma=sigma, sample_weight=w)
+    slow = naive.smoothed(naive.present(y, p, w), sigma, 2000)
+    images = 2.0 if sigma > 0.5 else 0.0  # the twin has four images on either side
+    assert result.value == pytest.approx(slow, abs=1e-4 + result.error + images * 1e-3)
+    assert 0 <= result.error < 1e-5
+
+
+def test_smooth_ece_at_its_own_width_is_itself_and_it_falls_with_the_width():
+    p, y, _ = right(500, 3)
+    own = metrics.smooth_ece(y, p)
+    there = metrics.smooth_ece(y, p, sigma=own.value)
+    assert there.value == pytest.approx(own.value, abs=1e-8)
+    values = [metrics.smooth_ece(y, p, sigma=s).value for s in (1e-4, 0.01, 0.1, 1.0, 50.0)]
+    assert (np.diff(values) < 1e-12).all()
+    assert values[0] <= np.abs(y - p).mean()
+    assert values[-1] == pytest.approx(abs((y - p).mean()), abs=1e-9)
+    for narrow in (1e-5, 0.0, math.inf, "wide"):
+        with pytest.raises(ParameterError, match="sigma must be"):
+            metrics.smooth_ece(y, p, sigma=narrow)
+
+
 def dense(p, y, sigma, points=200_001):
     """smECE_σ on a grid that is far finer than ours."""
     t, height = np.linspace(0, 1, points), np.zeros(points)
@@ -280,8 +305,10 @@ def test_smooth_ece_of_errors_of_one_sign_is_their_mean():
 def test_ecce(data):
     (p, y, w), weights = data
     result = metrics.ecce(y, p, replicates=None, sample_weight=w, weights=weights)
-    reach, top, sigma = naive.ecce(y, p, w, weights)
+    reach, top, sigma, mean = naive.ecce(y, p, w, weights)
     assert (result.range, result.maximum, result.sigma) == close((reach, top, sigma))
+    assert result.mean == close(mean)
+    assert 0 <= result.mean <= result.maximum * (1 + 1e-12)
     if not naive.can_be(naive.present(y, p, w)):
         assert result.range_p_value == result.maximum_p_value == 0
     elif sigma > 1e-9:

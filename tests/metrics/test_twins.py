@@ -134,7 +134,9 @@ def test_hosmer_lemeshow(data, groups, binning):
     huge = found.statistic > 1e300  # nearly all of a float's range: the twin says infinite
     assert (math.inf if huge else found.statistic) == close(statistic)
     assert (found.df, found.groups, found.dropped) == (df, used, groups - used)
-    assert found.p_value == close(p_value, abs=1e-9)
+    assert found.p_value == found.chi2_p_value == close(p_value, abs=1e-9)
+    beside = metrics.hosmer_lemeshow(y, p, replicates=5, sample_weight=w, **how)
+    assert beside.chi2_p_value == found.chi2_p_value
 
 
 @given(
@@ -193,6 +195,27 @@ def test_murphy(loss, data, bins, binning):
     assert (parts.reliability, parts.resolution, parts.uncertainty) == close(expected)
     if bins is None:
         assert parts.within == 0
+
+
+@given(
+    data=SMALL,
+    weights=st.sampled_from(["importance", "counts"]),
+    bins=st.one_of(st.none(), st.integers(1, 4)),
+    binning=st.sampled_from(["width", "mass"]),
+)
+@example(data=TINY, weights="importance", bins=None, binning="width")
+@example(data=CERTAIN, weights="counts", bins=2, binning="mass")
+def test_murphy_without_what_chance_adds(data, weights, bins, binning):
+    p, y, w = data
+    w = np.ceil(w) if weights == "counts" else w
+    how = {"bins": bins, "binning": binning, "sample_weight": w}
+    plain = metrics.murphy(y, p, **how)
+    parts = metrics.murphy(y, p, debias=True, weights=weights, **how)
+    of_groups, of_all = naive.what_chance_adds(y, p, w, weights, bins, binning)
+    assert plain.reliability - parts.reliability == close(of_groups)
+    assert plain.resolution - parts.resolution == close(of_groups - of_all)
+    assert parts.uncertainty - plain.uncertainty == close(of_all)
+    assert (parts.score, parts.within) == close((plain.score, plain.within))
 
 
 @LOSSES

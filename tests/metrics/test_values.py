@@ -160,7 +160,7 @@ def test_hosmer_lemeshow_degrees_of_freedom():
     held_out, fitted = (metrics.hosmer_lemeshow(y, p, fitted=f) for f in (False, True))
     assert (held_out.df, fitted.df) == (10, 8)
     assert held_out.statistic == fitted.statistic
-    assert fitted.p_value < held_out.p_value
+    assert fitted.p_value == fitted.chi2_p_value < held_out.chi2_p_value
     tied = metrics.hosmer_lemeshow([0, 1, 1], [0.3, 0.3, 0.3])
     assert (tied.df, tied.groups, tied.dropped) == (1, 1, 9)
     with pytest.raises(InputError, match="at least 3 groups"):
@@ -191,6 +191,26 @@ def test_profit_of_the_best_and_of_everyone():
     assert result == metrics.decisions.Profit(2.0, 12.0, 4.0, 2.0)
     rows = metrics.profit(y, p, benefit=[10.0] * 4, cost=[4.0, 4.0, 7.0, 4.0])
     assert rows == metrics.decisions.Profit(6.0, 12.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_debiased_murphy_is_right_on_average(weighted):
+    """Sixty rows at five predictions, of which the truth is known."""
+    rng = np.random.default_rng(4)
+    p, truth = np.array([0.1, 0.3, 0.5, 0.7, 0.9]), np.array([0.2, 0.3, 0.4, 0.7, 0.8])
+    found = {False: [], True: []}
+    for _ in range(1500):
+        at = rng.integers(5, size=60)
+        y, w = rng.random(60) < truth[at], rng.uniform(0.5, 2.0, 60) if weighted else None
+        for debias, values in found.items():
+            parts = metrics.murphy(y, p[at], debias=debias, sample_weight=w)
+            values.append((parts.reliability, parts.resolution, parts.uncertainty))
+    mean = truth.mean()
+    right = ((truth - p) ** 2).mean(), ((truth - mean) ** 2).mean(), mean * (1 - mean)
+    plain, debiased = (np.array(found[debias]) for debias in (False, True))
+    noise = debiased.std(axis=0) / math.sqrt(1500)
+    assert (np.abs(debiased.mean(axis=0) - right) < 4 * noise).all()
+    assert (np.abs(plain.mean(axis=0) - right)[:2] > 8 * noise[:2]).all()
 
 
 def test_perfect_predictions_have_no_miscalibration():
@@ -299,6 +319,8 @@ WRONG = [
     (metrics.murphy, {"binning": "x"}, "binning must be"),
     (metrics.degroot_fienberg, {"loss": "hinge"}, "loss must be 'brier' or 'log'"),
     (metrics.murphy, {"loss": "hinge"}, "loss must be"),
+    (metrics.murphy, {"loss": "log", "debias": True}, 'loss must be "brier" beside debias=True'),
+    (metrics.murphy, {"debias": 1}, "debias must be True or False"),
     (metrics.corp, {"loss": "hinge"}, "loss must be"),
     (metrics.evaluate, {"bins": 0}, "bins must be"),
     (metrics.profit, {"cost": 1.0}, "benefit must be given"),

@@ -36,6 +36,7 @@ from calibrant.monitor import (
     adjust_prior,
     estimate_rate,
     estimate_rates,
+    shift_to_mean,
 )
 from cases import each
 from strategies import PROBABILITIES, REAL, TAME_PROBABILITIES
@@ -367,10 +368,78 @@ def test_what_is_adjusted_is_applied_elsewhere():
         assert found[:, -1].to_numpy() == pytest.approx(f.calibrate(s), abs=1e-12)
 
 
+# --- the mean of a portfolio --------------------------------------------------------------------
+
+#: the delta_ of probcal 0.4.0's LogitOffset(target_mean=0.031) for a table of four probabilities
+PROBCAL = -0.5694162423026894
+PORTFOLIO = st.lists(
+    st.tuples(st.floats(1e-9, 1 - 1e-9), st.sampled_from([0.5, 1.0, 3.0])), min_size=1, max_size=6
+)
+
+
+@given(rows=PORTFOLIO, target=st.floats(1e-6, 1 - 1e-6))
+@example(rows=[(0.5, 1.0)], target=0.5)
+@example(rows=[(1e-9, 1.0), (1 - 1e-9, 3.0)], target=0.999)
+def test_the_mean_of_a_portfolio_is_what_was_wanted(rows, target):
+    p, w = map(np.array, zip(*rows, strict=True))
+    found = shift_to_mean(p, target, sample_weight=w)
+    assert found.shift == pytest.approx(naive.shift_to_mean(p, w, target), abs=1e-7)
+    assert found.after["mean"] == pytest.approx(target, rel=1e-12)
+    assert found.before["mean"] == pytest.approx(np.average(p, weights=w))
+    if len(set(w)) == 1:
+        assert adjust_prior(p, target_mean=target).mean() == pytest.approx(target, rel=1e-12)
+        assert found.before["median"] == np.sort(p)[(len(p) - 1) // 2]
+
+
+def test_means_at_the_ends_and_means_that_no_shift_reaches():
+    p = np.array([0.0, 0.1, 0.3, 1.0])
+    for target in (0.25 + 1e-9, 0.4, 0.75 - 1e-9):
+        moved = adjust_prior(p, target_mean=target)
+        assert moved.mean() == pytest.approx(target, rel=1e-12)
+        assert (moved[0], moved[3]) == (0.0, 1.0)
+    for target in (0.1, 0.25, 0.75, 0.9):
+        with pytest.raises(cal.errors.ParameterError, match=r"between 0\.25 and 0\.75"):
+            adjust_prior(p, target_mean=target)
+    for target in (1e-80, 1e-9, 1 - 1e-12):
+        mean = shift_to_mean([0.01, 0.3], target).after["mean"]
+        assert mean == pytest.approx(target, rel=1e-12)
+    with pytest.raises(cal.errors.ParameterError, match="target_mean must be above 0"):
+        shift_to_mean(p, 0.0)
+
+
+def test_a_calibrator_takes_the_mean_of_a_portfolio():
+    s, y = data(n=500)
+    for calibrator in (cal.Platt(), cal.Isotonic(), cal.BLS()):
+        c = calibrator.fit(s, y)
+        report = shift_to_mean(c.calibrate(s), 0.031)
+        f = adjust_prior(c, target_mean=report)
+        assert f.calibrate(s).mean() == pytest.approx(0.031, rel=1e-9)
+        record = f.provenance["prior"][0]
+        assert record["portfolio"]["after"]["mean"] == pytest.approx(0.031)
+        assert record["factor"] == pytest.approx(report.factor)
+        with pytest.raises(cal.errors.ParameterError, match=r"rows, but 0\.031 came"):
+            adjust_prior(c, target_mean=0.031)
+    two = np.column_stack((1 - c.calibrate(s), c.calibrate(s)))
+    assert adjust_prior(two, target_mean=0.2)[:, 1].mean() == pytest.approx(0.2)
+    with pytest.raises(cal.errors.ParameterError, match="for several classes or labels"):
+        adjust_prior(ROWS, target_mean=0.2)
+    assert str(report).splitlines()[2].endswith(" 3.1 %")
+
+
+def test_a_table_of_a_portfolio_is_as_good_as_its_rows_and_probcal_agrees():
+    p, w = np.array([0.01, 0.02, 0.05, 0.3]), np.array([4.0, 3.0, 2.0, 1.0])
+    table = cal.ScoreTable.from_arrays(p, [0, 1, 0, 1], w)
+    by_table, by_rows = shift_to_mean(table, 0.031), shift_to_mean(p, 0.031, sample_weight=w)
+    assert by_table.shift == pytest.approx(by_rows.shift, rel=1e-14)
+    assert by_rows.shift == pytest.approx(PROBCAL, abs=1e-12)
+    with pytest.raises(cal.errors.InputError, match="sample_weight must not be given"):
+        shift_to_mean(table, 0.031, sample_weight=w)
+
+
 # --- refusals -------------------------------------------------------------------------------------
 
 WRONG = {
-    "nothing": ({}, "exactly one of three ways.*none of them came"),
+    "nothing": ({}, "exactly one of four ways.*none of them came"),
     "two ways": ({"kept": 0.1, "target_rate": 0.2}, "target_rate and kept came"),
     "train only": ({"train_rate": 0.1}, "target_rate must be given with train_rate"),
     "target only": ({"target_rate": 0.1}, "train_rate must be given"),

@@ -366,6 +366,32 @@ def murphy(y, p, w=None, loss="brier", bins=None, binning="width"):
     return reliability, resolution, entropy(loss, overall)
 
 
+def what_chance_adds(y, p, w, weights, bins, binning):
+    """Σ n_k v_k/n of the groups of `murphy`, and v of all rows.
+
+    v is Σw²/(Σw)² times half the mean squared difference of labels over pairs of rows.
+    """
+    rows = exact(y, p, w)
+    if bins is None:
+        groups = [[row for row in rows if row[1] == q] for q in cells(rows)]
+    else:
+        whole = whole_groups(rows, bins, binning)
+        groups = [[r for r in rows if r[1] in {q for _, q, _ in part}] for part in whole]
+
+    def variance(members):
+        if weights == "counts":
+            members = [(b, q, Fraction(1)) for b, q, v in members for _ in range(int(v))]
+        pairs = [(a, b) for i, a in enumerate(members) for j, b in enumerate(members) if i != j]
+        if not pairs:
+            return Fraction(0)
+        differ = sum(a[2] * b[2] * (a[0] - b[0]) ** 2 for a, b in pairs) / 2
+        chance = differ / sum(a[2] * b[2] for a, b in pairs)
+        return chance * sum(v * v for _, _, v in members) / total(members) ** 2
+
+    of_groups = sum(total(part) * variance(part) for part in groups) / total(rows)
+    return float(of_groups), float(variance(rows))
+
+
 def isotonic(rows):
     """{probability: fitted value} by the min–max formula: max over a ≤ i of min over b ≥ i."""
     table = list(cells(rows).items())

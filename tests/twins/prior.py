@@ -13,6 +13,22 @@ def adjusted(p, train, target):
     return float(up / (up + down))
 
 
+def shift_to_mean(p, w, target):
+    """The shift of log-odds at which the mean is the target, by halving."""
+
+    def mean(shift):
+        factor = Fraction(math.exp(shift))
+        moved = (Fraction(a) * factor / (Fraction(a) * factor + 1 - Fraction(a)) for a in p)
+        rows = list(zip(moved, map(Fraction, w), strict=True))
+        return sum(q * v for q, v in rows) / sum(v for _, v in rows)
+
+    low, high = -60.0, 60.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if mean(middle) < Fraction(target) else (low, middle)
+    return (low + high) / 2
+
+
 def adjusted_row(p, train, target):
     """p_c · π'_c/π_c, divided by the sum."""
     rows = zip(p, train, target, strict=True)

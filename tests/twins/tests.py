@@ -83,14 +83,16 @@ def smooth_ece(y, p, w, points=1000):
 
 
 def ecce(y, p, w, weights):
-    """Range, maximum and σ; F is looked at after the last row of each tie."""
+    """Range, maximum, σ and mean; F is looked at after the last row of each tie."""
     rows = meant(y, p, w, weights)
     total = math.fsum(c for _, _, c in rows)
     path = [0.0]
     for cut in sorted({b for _, b, _ in rows}):
         path.append(math.fsum(c * (a - b) for a, b, c in rows if b <= cut) / total)
     sigma = math.sqrt(math.fsum(c * c * b * (1 - b) for _, b, c in rows)) / total
-    return max(path) - min(path), max(map(abs, path)), sigma
+    heights = dict(zip(sorted({b for _, b, _ in rows}), path[1:], strict=True))
+    mean = math.fsum(c * abs(heights[b]) for _, b, c in rows) / total
+    return max(path) - min(path), max(map(abs, path)), sigma, mean
 
 
 def range_beyond(x):
@@ -134,6 +136,38 @@ def spiegelhalter(y, p, w, weights):
     brier = math.fsum(c * (a - b) ** 2 for a, b, c in rows) / total
     promised = math.fsum(c * b * (1 - b) for _, b, c in rows) / total
     return z, 2 * norm.sf(abs(z)), brier, promised
+
+
+# --- grades -------------------------------------------------------------------------------------
+
+
+def halved(function, wanted):
+    """Where a rising function on [0, 1] is what is wanted, by halving."""
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if function(middle) < wanted else (low, middle)
+    return (low + high) / 2
+
+
+def exact_interval(n, d, tail):
+    """The rates at which d or more, and d or fewer, of n rows have the chance ``tail``."""
+
+    def chance(rate, counts):
+        return math.fsum(math.comb(n, k) * rate**k * (1 - rate) ** (n - k) for k in counts)
+
+    low = halved(lambda rate: chance(rate, range(d, n + 1)), tail) if d else 0.0
+    high = halved(lambda rate: -chance(rate, range(d + 1)), -tail) if d < n else 1.0
+    return low, high
+
+
+def jeffreys_interval(n, d, tail, steps=200_000):
+    """Quantiles of the density x^(d − ½)(1 − x)^(n − d − ½), summed over sin² of even angles."""
+    angle = (np.arange(steps) + 0.5) * np.pi / 2 / steps
+    logs = 2 * d * np.log(np.sin(angle)) + 2 * (n - d) * np.log(np.cos(angle))
+    upto = np.cumsum(np.exp(logs - logs.max()))
+    low, high = (np.sin(np.interp(end, upto / upto[-1], angle)) ** 2 for end in (tail, 1 - tail))
+    return (float(low) if d else 0.0), (float(high) if d < n else 1.0)
 
 
 # --- kernel calibration error -------------------------------------------------------------------

@@ -423,6 +423,12 @@ def plot(
             metavar="LOW:HIGH", help="Of a decision curve, such as 0.05:0.5; default: 0.01:0.99."
         ),
     ] = None,
+    curve: Annotated[
+        str,
+        typer.Option(
+            metavar="binned|isotonic|smooth|belt", help="The curve of a reliability diagram."
+        ),
+    ] = "binned",
     bins: sources.BinsWord = "10",
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the picture.")] = None,
     *,
@@ -437,14 +443,21 @@ def plot(
       calibrant plot calibrated.csv --prob probability --label churned -o r.png
       calibrant plot calibrated.csv -p probability --raw score -l churned -o r.svg
       calibrant plot calibrated.csv --kind decision --thresholds 0.05:0.4 -o d.png
+      calibrant plot calibrated.csv --curve belt -o belt.png
       calibrant plot calibrated.csv -p 'probability_*' --raw 'p_*' -l kind -o r.png
     """
     sources.check_places({"--output": sources.OutputOption(output, sources.PICTURES)}, files)
     check_word("--kind", kind, tuple(KINDS))
+    check_word("--curve", curve, CURVES)
     if thresholds is not None and kind != "decision":
         raise ParameterError("--thresholds goes with --kind decision. Leave it out, or add that.")
     if bins != "10" and kind == "decision":
         raise ParameterError("a decision curve has no bins: leave --bins out.")
+    if curve != "binned" and (kind == "decision" or bins != "10"):
+        raise ParameterError(
+            f"--curve {curve} is of a reliability diagram and has no bins. Leave --kind and --bins "
+            "out."
+        )
     ends = None if thresholds is None else read_thresholds(thresholds)
     with run.open(*files) as engine:
         source = reading.find_source(
@@ -457,7 +470,7 @@ def plot(
     if kind == "decision":
         picture = draw_decision(read, source.before, ends, **asked)
     else:
-        picture = jobs.draw(read, bins=count, **asked)
+        picture = jobs.draw(read, bins=count, curve=curve, **asked)
     write_whole(output, picture)
     if run.json:
         say_json({"output": str(output), **read.facts})
@@ -465,6 +478,8 @@ def plot(
         say(f"{KINDS[kind]} written to ", (str(output), "bold"))
 
 
+#: the curves of a reliability diagram
+CURVES = ("binned", "isotonic", "smooth", "belt")
 #: what `plot` draws, and what it is called
 KINDS = {"reliability": "Reliability diagram", "decision": "Decision curve"}
 

@@ -10,6 +10,7 @@ from calibrant.diagrams.draw.others import (
     critical_difference_diagram as critical_difference_diagram,
 )
 from calibrant.diagrams.draw.others import decision_diagram as decision_diagram
+from calibrant.diagrams.draw.others import grade_diagram as grade_diagram
 from calibrant.diagrams.draw.others import group_diagram as group_diagram
 from calibrant.diagrams.draw.others import learning_diagram as learning_diagram
 from calibrant.diagrams.draw.others import map_diagram as map_diagram

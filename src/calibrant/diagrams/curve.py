@@ -19,6 +19,7 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError, did_you_mean, refuse_foreign_names
 from calibrant.fitting.fitted import Fitted
 from calibrant.losses import logit, sigmoid
+from calibrant.metrics.belt import Belt
 from calibrant.metrics.chance import RisingBand, clopper_pearson
 from calibrant.metrics.tables import (
     AUTO,
@@ -39,6 +40,7 @@ from calibrant.metrics.tables import (
     starts_at,
     sweep_starts,
 )
+from calibrant.metrics.tests import inner_cells
 from calibrant.result_tables import PlainFields, Side, aligned
 from calibrant.rules.base import Map, Rule, VectorMap
 
@@ -71,9 +73,9 @@ def reliability_curve(
         Labels, any two values; or a table whose scores are the probabilities (then no ``p``).
     p : array-like of shape (n,), (n, 1) or (n, 2)
         Predicted probabilities, or a binary predict_proba (then pos_label's column is used).
-    curve : {"binned", "isotonic", "smooth"}, default="binned"
-        Predictions grouped in bins; the isotonic (CORP) curve, which needs no choice of bins; or
-        a moving average.
+    curve : {"binned", "isotonic", "smooth", "belt"}, default="binned"
+        Predictions grouped in bins; the isotonic (CORP) curve, which needs no choice of bins;
+        a moving average; or the calibration belt (GiViTI), a polynomial in log-odds.
     bins : int or "auto", default=10
         How many bins; those without predictions vanish. Only for ``"binned"``, like ``binning``.
         ``"auto"``: the bins of ``ece(bins="auto")``, of equal weight and as many as let fractions
@@ -126,6 +128,13 @@ def reliability_curve(
     with m = 4n₀n₁/n effective rows and s the spread of the log-odds (standard deviation, or that
     of the middle 80 % if smaller).
 
+    ``"belt"`` is the polynomial in log-odds of `calibrant.metrics.calibration_belt` [6]_, between
+    the lowest and the highest prediction that is not 0 or 1. Its band holds the true curve, if
+    that is such a polynomial, everywhere at once: the lowest and the highest of all polynomials
+    whose likelihood ratio to the best one is not beyond the ``level`` quantile of the test. Where
+    it leaves the diagonal, the test refuses at 1 − level. A band of 80 % comes with wider ones. It
+    knows nothing of bends that the rows were too few to show, so that it is then too narrow.
+
     ``"exact"`` is the Clopper–Pearson interval [2]_ of each bin with its effective sample size
     n = (Σw)²/Σw² and n·fraction successes: B(α/2; k, n − k + 1) to B(1 − α/2; k + 1, n − k), B the
     quantile of the beta distribution. Without weights it holds the bin's mean true probability at
@@ -170,6 +179,9 @@ def reliability_curve(
        2010, doi:10.1214/09-AOS777.
     .. [5] J. Bröcker, L. Smith, "Increasing the reliability of reliability diagrams", 2007,
        doi:10.1175/WAF993.1.
+    .. [6] G. Nattino, S. Finazzi, G. Bertolini, "A new calibration test and a reappraisal of the
+       calibration belt for the assessment of prediction models based on dichotomous outcomes",
+       2014, doi:10.1002/sim.6100.
 
     Examples
     --------
@@ -440,6 +452,8 @@ SPAN = 0.9
 CLIP = 1e-9
 #: how many standard deviations the middle 80 % of a normal distribution span
 MIDDLE = 2.5631
+#: the level of the band inside that of a calibration belt
+INSIDE = 0.8
 
 
 class Shape(NamedTuple):
@@ -454,6 +468,8 @@ class Shape(NamedTuple):
     y: Array
     lower: Array | None
     upper: Array | None
+    inner_lower: Array | None = None
+    inner_upper: Array | None = None
 
 
 # --- in bins ------------------------------------------------------------------------------------
@@ -571,10 +587,40 @@ def kernel(at: Array, places: Array, sigma: float) -> Array:
     return np.asarray(np.exp(-0.5 * distance**2))
 
 
+# --- the calibration belt -----------------------------------------------------------------------
+
+
+def _belt_shape(table: ScoreTable, rule: CurveOptions) -> Shape:
+    """The polynomial in log-odds between the least and the largest prediction, and its belts."""
+    inner, _ = inner_cells(table)
+    if not len(inner):
+        raise InputError(
+            "the belt needs predictions between 0 and 1, but all that came are 0 or 1. Take "
+            'curve="binned".'
+        )
+    belt, part = Belt.of(inner), np.linspace(0.0, 1.0, GRID // 2)
+    ends = inner.scores[[0, -1]]
+    if rule.axes == "logit":  # these axes leave a few predictions out
+        ends = np.clip(ends, *span_of([inner], rule.axes))
+    low, high = logit(ends)
+    even = ends[0] + (ends[1] - ends[0]) * part, sigmoid(low + (high - low) * part)
+    x = np.unique(np.clip(np.concatenate((*even, ends)), *ends))
+    y = belt.curve(x)
+    borders = np.concatenate((x[:1], x[:-1] / 2 + x[1:] / 2, x[-1:]))
+    edges = np.column_stack((borders[:-1], borders[1:]))
+    size = np.full(len(x), inner.effective_size)
+    groups = (edges, x, y, histogram_of(inner, borders), size)
+    if rule.band is None:
+        return Shape(*groups, x, y, None, None)
+    inside = belt.band(x, INSIDE) if rule.level > INSIDE else (None, None)
+    return Shape(*groups, x, y, *belt.band(x, rule.level), *inside)
+
+
 SHAPES: dict[str, Callable[[ScoreTable, CurveOptions], Shape]] = {
     "binned": _binned_shape,
     "isotonic": _isotonic_shape,
     "smooth": _smooth_shape,
+    "belt": _belt_shape,
 }
 
 
@@ -824,6 +870,7 @@ CURVES: dict[str, dict[str, str]] = {
     },
     "isotonic": {"consistency": "consistency", "confidence": "confidence"},
     "smooth": {"consistency": "consistency", "confidence": "confidence"},
+    "belt": {"confidence": "confidence"},
 }
 #: bands that hold place by place only, and what to do
 ONLY_POINTWISE: dict[tuple[str, str | None], str] = {
@@ -871,7 +918,13 @@ class CurveOptions:
                 f"bands must be 'pointwise' where curve={self.curve!r} and band={self.band!r}, but "
                 f"'simultaneous' came: {known}"
             )
-        hold = "simultaneous" if self.band == "consistency" else "pointwise"
+        if self.bands == "pointwise" and self.curve == "belt":
+            raise ParameterError(
+                "bands must be 'simultaneous' where curve='belt', but 'pointwise' came: the belt "
+                "holds everywhere at once. Take curve='smooth'."
+            )
+        whole = self.band == "consistency" or self.curve == "belt"
+        hold = "simultaneous" if whole else "pointwise"
         chosen = self.bands if self.bands in BANDS_HOLD else hold
         object.__setattr__(self, "bands", None if self.band is None else chosen)
         check_number("level", self.level, 0.0, 1.0)
@@ -923,6 +976,7 @@ GROUPS = {
     "binned": "bin{} of equal {}",
     "isotonic": "isotonic block{}",
     "smooth": "point{} of a smooth line",
+    "belt": "point{} of a calibration belt",
 }
 
 #: a printed table shows at most so many groups, unless they are bins
@@ -960,9 +1014,11 @@ class Curve(PlainFields, Frozen):
         Cells of the predictions, equal on the scale of the axes, and the weight in each.
     x, y : arrays of shape (l,)
         The line to draw: for bins the points (``mean_p``, ``fraction``) themselves.
-    curve : {"binned", "isotonic", "smooth"}
+    curve : {"binned", "isotonic", "smooth", "belt"}
     axes : {"probability", "logit"}
         The scale that the histogram's cells were made for.
+    inner_lower, inner_upper : arrays of shape (l,), or None
+        The band of 80 % inside that of a calibration belt.
 
     Examples
     --------
@@ -994,6 +1050,15 @@ class Curve(PlainFields, Frozen):
     curve: str = "binned"
     axes: str = "probability"
     bands: str | None = None
+    inner_lower: Array | None = None
+    inner_upper: Array | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as JSON can hold them; the inner band only where there is one."""
+        found = super().to_dict()
+        if self.inner_lower is None:
+            del found["inner_lower"], found["inner_upper"]
+        return found
 
     def __len__(self) -> int:
         """The number of groups."""

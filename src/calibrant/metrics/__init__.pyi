@@ -1,5 +1,7 @@
 """What `calibrant.metrics` shows; `lazy_names` reads it."""
 
+from calibrant.metrics.belt import CalibrationBelt as CalibrationBelt
+from calibrant.metrics.belt import calibration_belt as calibration_belt
 from calibrant.metrics.binned_errors import ECETest as ECETest
 from calibrant.metrics.binned_errors import classwise_ece as classwise_ece
 from calibrant.metrics.binned_errors import classwise_mce as classwise_mce

@@ -327,14 +327,11 @@ def evaluate(
     if features is not None and (label is not None or isinstance(y, ScoreTable)):
         raise InputError(FEATURES_NEED_ROWS)
     if label is not None and isinstance(p, (list, tuple, Mapping)):
-        if pos_label is not None:
+        if pos_label is not None or raw is not None:
+            given = "pos_label" if raw is None else "raw"
             raise InputError(
-                "pos_label must not be given beside a column for each of several classes, but "
-                f"{pos_label!r} came."
-            )
-        if raw is not None:
-            raise InputError(
-                "raw is for two classes where y is a frame. Evaluate its columns by themselves."
+                f"{given} is for two classes where y is a frame, but a column for each of several "
+                "classes came. Leave it out."
             )
         seen = read_class_frame(y, p, label, sample_weight, classes, bins, cells)
         return evaluate_class_frame(seen, chosen_records(CLASS_MEASURES, measures))

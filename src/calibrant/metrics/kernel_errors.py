@@ -16,7 +16,7 @@ from scipy.spatial.distance import cdist, pdist
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable, weight_in_rows
-from calibrant.errors import InputError, refuse_foreign_names
+from calibrant.errors import InputError, ParameterError, refuse_foreign_names
 from calibrant.metrics.chance import batches
 from calibrant.metrics.redraws import BLOCK, CellRows, redrawn_hits, share_as_far
 from calibrant.metrics.tables import (
@@ -246,6 +246,8 @@ FINE, COARSE, INTEGRAL = 256.0, 4.0, 128.0
 POINTS = 1 << 21
 #: a kernel ends after this many widths
 REACH = 10.0
+#: the narrowest kernel that a caller may ask for: the grids are fine enough for it
+NARROWEST = 1e-4
 
 
 @dataclass(frozen=True, repr=False)
@@ -255,8 +257,8 @@ class SmoothECE(Readable):
     Attributes
     ----------
     value : float
-        The smooth ECE, which is the width of its own kernel as well. Smaller is better; between 0
-        and 1.
+        The smooth ECE, which is the width of its own kernel as well, but where ``sigma`` gave one.
+        Smaller is better; between 0 and 1.
     error : float
         How far the value may be from that of exact arithmetic.
     """
@@ -266,7 +268,12 @@ class SmoothECE(Readable):
 
 
 def smooth_ece(
-    y: Any, p: Any = None, *, sample_weight: Any = None, pos_label: Any = None
+    y: Any,
+    p: Any = None,
+    *,
+    sigma: float | None = None,
+    sample_weight: Any = None,
+    pos_label: Any = None,
 ) -> SmoothECE:
     """Smooth ECE: mean |smoothed error| at the kernel width that equals it; no bins to choose.
 
@@ -278,6 +285,9 @@ def smooth_ece(
         Labels, any two values; or a table whose scores are the probabilities (then p is left out).
     p : array-like of shape (n,), (n, 1) or (n, 2)
         Predicted probabilities of the positive class, or a binary predict_proba.
+    sigma : float, optional
+        A kernel width, at least 0.0001, to compare models at; default: the one that equals the
+        error.
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
     pos_label : label, optional
@@ -287,9 +297,10 @@ def smooth_ece(
     -----
     smECE_σ = ∫₀¹ |Σᵢ wᵢ(yᵢ − pᵢ) K_σ(t, pᵢ)| dt / Σw, where K_σ is the Gaussian density of standard
     deviation σ around pᵢ with what lies beyond 0 and 1 folded back. It falls as σ grows, so one σ
-    has smECE_σ = σ: that is the smooth ECE. A consistent measure: at least a constant times the
-    distance to the nearest perfectly calibrated predictor, at most the square root of it. It
-    changes little when predictions change little, which the ECE does not promise.
+    has smECE_σ = σ: that is the smooth ECE. (``sigma=`` gives smECE_σ at that σ instead.) A
+    consistent measure: at least a constant times the distance to the nearest perfectly calibrated
+    predictor, at most the square root of it. It changes little when predictions change little,
+    which the ECE does not promise.
 
     In the basis cos(mπt) the kernel is diagonal, exp(−σ²π²m²/2), so after one transform of the
     errors every σ costs one transform back: O(D + G log G). Errors are put on a grid of step h by
@@ -313,18 +324,26 @@ def smooth_ece(
     0.25
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(10_000)
-    >>> round(smooth_ece(rng.random(10_000) < p, p).value, 3)
-    0.014
+    >>> y = rng.random(10_000) < p
+    >>> round(smooth_ece(y, p).value, 3), round(smooth_ece(y, p, sigma=0.1).value, 3)
+    (0.014, 0.006)
     """
-    return smooth_error(read_table(y, p, sample_weight, pos_label))
+    if sigma is not None and check_number("sigma", sigma, 0.0) < NARROWEST:
+        raise ParameterError(f"sigma must be at least {NARROWEST:g}, but {sigma!r} came.")
+    return smooth_error(read_table(y, p, sample_weight, pos_label), sigma)
 
 
-def smooth_error(table: ScoreTable) -> SmoothECE:
+def smooth_error(table: ScoreTable, sigma: float | None = None) -> SmoothECE:
     """`smooth_ece` of a table."""
     error = residuals(table) / table.total
     low, high = abs(float(error.sum())), float(np.abs(error).sum())
     if high <= low * (1.0 + 1e-12):  # errors of one sign, or none: every kernel gives the same
         return SmoothECE(min(high, 1.0), 0.0)
+    if sigma is not None:
+        kernels = (_Kernel(table.scores, error, size, REACH * sigma) for size in GRIDS)
+        fine = (kernel for kernel in kernels if sigma >= FINE * kernel.step)
+        kernel = next(fine, None) or _Kernel(table.scores, error, GRIDS[-1], REACH * sigma)
+        return SmoothECE(kernel.excess(sigma) + sigma, kernel.bound(sigma))
     for size in GRIDS:
         kernel = _Kernel(table.scores, error, size, reach=REACH * high)
         start = max(low, FINE * kernel.step)

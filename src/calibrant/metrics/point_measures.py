@@ -18,7 +18,7 @@ from calibrant.array_types import Array, Index
 from calibrant.data.columns import plain
 from calibrant.data.door import check_word
 from calibrant.data.score_matrix import ScoreMatrix
-from calibrant.data.score_table import ScoreTable
+from calibrant.data.score_table import ScoreTable, table_in_rows
 from calibrant.errors import (
     CalibrationWarning,
     InputError,
@@ -32,7 +32,9 @@ from calibrant.metrics.tables import (
     BINNINGS,
     Bins,
     Groups,
+    check_flag,
     check_number,
+    check_weights,
     check_whole,
     class_groups,
     class_tables,
@@ -42,6 +44,7 @@ from calibrant.metrics.tables import (
     read_predictions,
     read_table,
     run_means,
+    squares,
     to_cells,
     top_labels,
     top_table,
@@ -183,7 +186,9 @@ def murphy(
     loss: str = "brier",
     bins: int | None = None,
     binning: str = "width",
+    debias: bool = False,
     sample_weight: Any = None,
+    weights: str = "importance",
     pos_label: Any = None,
 ) -> Murphy:
     """Split a proper score into reliability, resolution and uncertainty.
@@ -197,6 +202,10 @@ def murphy(
         Group predictions first. Default: every distinct prediction is its own group.
     binning : {"width", "mass"}, default="width"
         Bins [a, b) of equal width on [0, 1], or groups of equal weight; ties are never divided.
+    debias : bool, default=False
+        Whether to take off what chance adds to reliability and resolution; for ``loss="brier"``.
+    weights : {"importance", "counts"}, default="importance"
+        How ``debias`` reads a weight: as how much a row matters, or as a number of equal rows.
 
     Notes
     -----
@@ -206,21 +215,38 @@ def murphy(
     that of their group's mean [2]_; 0 without bins. O(D) after the table. Without bins reliability
     misleads as DeGroot's calibration does.
 
+    Chance adds Var(r_k) to (r_k − p̄_k)². With ``debias=True`` [3]_, v_k = r_k(1 − r_k)/(m_k − 1)
+    and v = r(1 − r)/(m − 1), m = (Σw)²/Σw² rows of equal weight: reliability falls by Σ n_k v_k/n,
+    resolution by Σ n_k v_k/n − v, and uncertainty grows by v, so that their sum stays. All three
+    are then unbiased for rows drawn at random, but for groups of one row, which say nothing of
+    their variance. The first two may be below 0.
+
     References
     ----------
     .. [1] A. Murphy, "A new vector partition of the probability score", 1973,
        doi:10.1175/1520-0450(1973)012<0595:ANVPOT>2.0.CO;2.
     .. [2] D. Stephenson, C. Coelho, I. Jolliffe, "Two extra components in the Brier score
        decomposition", 2008, doi:10.1175/2007WAF2006116.1.
+    .. [3] C. Ferro, T. Fricker, "A bias-corrected decomposition of the Brier score", 2012,
+       doi:10.1002/qj.1924.
 
     Examples
     --------
     >>> m = murphy([0, 1, 1, 1], [0.5, 0.5, 1.0, 1.0])
     >>> m.reliability, m.resolution, m.uncertainty, m.score
     (0.0, 0.0625, 0.1875, 0.125)
+    >>> m = murphy([0, 1, 1, 1], [0.5, 0.5, 1.0, 1.0], debias=True)
+    >>> m.reliability, m.resolution, m.uncertainty, m.score
+    (-0.125, 0.0, 0.25, 0.125)
     """
     check_word("loss", loss, RULES)
     check_word("binning", binning, BINNINGS)
+    check_weights(weights)
+    if check_flag("debias", debias) and loss != "brier":
+        raise ParameterError(
+            f'loss must be "brier" beside debias=True, but {loss!r} came: what chance adds to the '
+            "log loss has no unbiased estimate."
+        )
     if bins is not None:
         bins = check_whole("bins", bins, 1)
     table = read_table(y, p, sample_weight, pos_label)
@@ -232,13 +258,26 @@ def murphy(
     mean = np.where((mean == 1) & (low < 1), LARGEST, mean)
     rule, rate, total = RULES[loss], n1 / n, table.total
     overall = np.array(table.total_positive / total)
+    of_groups, of_all = 0.0, 0.0  # what chance adds
+    if debias:
+        sample = table_in_rows(table, weights)
+        of_groups = float(n @ _variance_of_rates(sample, starts)) / total
+        of_all = float(_variance_of_rates(sample, starts[:1])[0])
     return Murphy(
         loss,
-        float(n @ rule.divergence(rate, mean) / total),
-        float(n @ rule.divergence(rate, overall) / total),
-        float(rule.entropy(overall)),
+        float(n @ rule.divergence(rate, mean) / total) - of_groups,
+        float(n @ rule.divergence(rate, overall) / total) - of_groups + of_all,
+        float(rule.entropy(overall)) + of_all,
         mean_change(table, rule, to_cells(mean, starts, len(table))),
     )
+
+
+def _variance_of_rates(sample: ScoreTable, starts: Index) -> Array:
+    """Unbiased variances of the frequencies of groups; 0 of a single row, which does not tell."""
+    columns = (sample.weight, sample.positive, squares(sample))
+    n, n1, q = (np.add.reduceat(column, starts) for column in columns)
+    rate, others = n1 / n, n * (n / q) - 1.0
+    return np.divide(rate * (1.0 - rate), others, out=np.zeros(len(n)), where=others > 1e-9)
 
 
 def mean_change(table: ScoreTable, rule: ScoringRule, other: Array) -> float:
@@ -856,7 +895,7 @@ class TableFacts:
     def why_infinite(self) -> str:
         """Which cases make the log loss infinite, and how many."""
         table, blame = self.table, []
-        for column, squares, at, word in (
+        for column, squared, at, word in (
             (table.positive, table.positive_sq, 0.0, "positive"),
             (table.negative, table.negative_sq, 1.0, "negative"),
         ):
@@ -864,7 +903,7 @@ class TableFacts:
             weight = float(column[there].sum())
             if not weight:
                 continue
-            if weight == float(squares[there].sum()):  # unit weights: cases can be counted
+            if weight == float(squared[there].sum()):  # unit weights: cases can be counted
                 many = f"{weight:g} {word}{' was' if weight == 1 else 's were'}"
             else:
                 many = f"{word}s of total weight {weight:g} were"

@@ -391,6 +391,8 @@ class ECCE(Readable):
         The chance of at least this range, or maximum, if the predictions are right.
     replicates : int or None
         How many times the labels were redrawn for that; None where a Brownian motion tells it.
+    mean : float
+        The mean over all rows of |F|, the error accumulated up to each: between 0 and ``maximum``.
     """
 
     range: float
@@ -399,6 +401,7 @@ class ECCE(Readable):
     range_p_value: float
     maximum_p_value: float
     replicates: int | None = None
+    mean: float = math.nan
 
     @property
     def range_statistic(self) -> float:
@@ -452,7 +455,8 @@ def ecce(
     Notes
     -----
     In the order of p, F_k = Σ_{i ≤ k} wᵢ(yᵢ − pᵢ)/Σw with F₀ = 0; range = max F − min F and maximum
-    = max |F|. Ties are taken together: F is only looked at between distinct predictions.
+    = max |F|; mean = Σ wₖ|F_k|/Σw, in which every row of a tie has the F at its end. Ties are taken
+    together: F is only looked at between distinct predictions.
 
     Labels are redrawn y*ᵢ ~ Bernoulli(pᵢ), and p-value = (1 + #{range* ≥ range})/(R + 1), valid for
     every n and distribution of p; the same for the maximum. O(R·D), so that with R·D above 2·10⁷
@@ -483,8 +487,8 @@ def ecce(
     Examples
     --------
     >>> result = ecce([0, 1, 1, 0], [0.25, 0.5, 0.5, 0.75])
-    >>> result.range, result.maximum
-    (0.25, 0.1875)
+    >>> result.range, result.maximum, result.mean
+    (0.25, 0.1875, 0.109375)
     >>> result.p_value > 0.05
     True
     """
@@ -493,7 +497,9 @@ def ecce(
     random = read_generator(random_state)
     table = table_for_test(read_table(y, p, sample_weight, pos_label), weights)
     total, cells = table.total, len(table)
-    reach, top = (float(found[0]) / total for found in _reaches(residuals(table)[None, :]))
+    left = residuals(table)
+    reach, top = (float(found[0]) / total for found in _reaches(left[None, :]))
+    mean = float(table.weight @ np.abs(np.cumsum(left))) / total / total
     sigma = deviation(table) / total
     redrawn = replicates if replicates is not None and replicates * cells <= EXACT else None
     if impossible(table):
@@ -504,7 +510,7 @@ def ecce(
         found = [_reaches(left) for left in redrawn_residuals(table, redrawn, random)]
         ranges, tops = (np.concatenate(each) for each in zip(*found, strict=True))
         beyond = share_as_far(ranges / total, reach), share_as_far(tops / total, top)
-    return ECCE(reach, top, sigma, *beyond, redrawn)
+    return ECCE(reach, top, sigma, *beyond, redrawn, mean)
 
 
 def _reaches(left: Array) -> tuple[Array, Array]:
@@ -772,6 +778,8 @@ class HosmerLemeshow(Readable):
         Groups left out: empty, or with nothing to test (all p exactly 0 or all 1, and right).
     replicates : int or None
         How many times the labels were redrawn for the p-value; None where it is that of χ².
+    chi2_p_value : float
+        The p-value of χ² with ``df`` degrees of freedom, as it is published.
     """
 
     statistic: float
@@ -780,6 +788,7 @@ class HosmerLemeshow(Readable):
     groups: int
     dropped: int
     replicates: int | None = None
+    chi2_p_value: float = math.nan
 
 
 @refuse_foreign_names
@@ -832,7 +841,8 @@ def hosmer_lemeshow(
     Σ_g (O_g − E_g)² / (n_g π_g (1 − π_g)) with O_g positives observed, E_g = Σ p expected,
     π_g = E_g/n_g. Labels are redrawn y*ᵢ ~ Bernoulli(pᵢ), and p-value = (1 + #{statistic* ≥
     statistic})/(R + 1), valid for every n, distribution of p and number of groups (how they are
-    drawn: see `ece_test`). ``replicates=None`` compares with χ². With importance weights each part
+    drawn: see `ece_test`). ``chi2_p_value`` is that of χ² with df degrees of freedom, and with
+    ``replicates=None`` it is the p-value, too. With importance weights each part
     is divided by Σw²/Σw of its group, as the variance of a weighted sum asks. Ties are never
     divided: a border inside one moves to its end, and groups emptied that way are dropped and
     counted. O(D + G log D) after the table, without the redrawing.
@@ -873,14 +883,14 @@ def hosmer_lemeshow(
             "came. Ask for more bins, or use binning='mass'."
         )
     df = used - 2 if fitted else used
-    if fitted or replicates is None:
-        p_value = float(chdtrc(df, statistic)) if df else 1.0
-        return HosmerLemeshow(statistic, df, p_value, used, bins - used)
-    p_value = 0.0
-    if not impossible(table):
-        drawn = redraw(CellRows.of(table), groups.starts, replicates, random)
-        p_value = share_as_far(groups.parts(drawn).sum(axis=1), statistic)
-    return HosmerLemeshow(statistic, df, p_value, used, bins - used, replicates)
+    by_chi2 = p_value = float(chdtrc(df, statistic)) if df else 1.0
+    redrawn = None if fitted else replicates
+    if redrawn is not None:
+        p_value = 0.0
+        if not impossible(table):
+            drawn = redraw(CellRows.of(table), groups.starts, redrawn, random)
+            p_value = share_as_far(groups.parts(drawn).sum(axis=1), statistic)
+    return HosmerLemeshow(statistic, df, p_value, used, bins - used, redrawn, by_chi2)
 
 
 class RiskGroups(NamedTuple):

@@ -9,8 +9,10 @@ from calibrant.monitor.master_scale import MasterScale as MasterScale
 from calibrant.monitor.monitor import Monitor as Monitor
 from calibrant.monitor.monitor import MonitorReading as MonitorReading
 from calibrant.monitor.monitor import SegmentReading as SegmentReading
+from calibrant.monitor.prior import MeanShift as MeanShift
 from calibrant.monitor.prior import RateEstimate as RateEstimate
 from calibrant.monitor.prior import RateEstimates as RateEstimates
 from calibrant.monitor.prior import adjust_prior as adjust_prior
 from calibrant.monitor.prior import estimate_rate as estimate_rate
 from calibrant.monitor.prior import estimate_rates as estimate_rates
+from calibrant.monitor.prior import shift_to_mean as shift_to_mean

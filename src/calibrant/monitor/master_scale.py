@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc
+from scipy.special import betainc, betaincinv
 
 from calibrant.array_types import Array
 from calibrant.data.door import read_probabilities
@@ -15,6 +15,7 @@ from calibrant.data.frozen import Frozen
 from calibrant.data.score_table import rows_count_once
 from calibrant.errors import InputError, ParameterError
 from calibrant.losses import logit, sigmoid
+from calibrant.metrics.chance import Span, clopper_pearson
 from calibrant.metrics.tables import check_number, check_whole, holm_adjusted, read_table
 from calibrant.monitor.drift import map_of_one_score
 from calibrant.result_tables import (
@@ -31,6 +32,8 @@ from calibrant.rules.piecewise import probability_range, score_at
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #: the first and the last boundary of the default grades
 DEFAULT_RANGE = (0.0003, 0.3)
+#: a grade's light is red up to the first p-value, amber up to the second, and green above
+RED, AMBER = 0.01, 0.05
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -111,7 +114,13 @@ class MasterScale(PrintsAsTable, Frozen):
         return np.array(self.names)[place]
 
     def check(
-        self, y: Any, p: Any = None, *, pos_label: Any = None, level: float = 0.05
+        self,
+        y: Any,
+        p: Any = None,
+        *,
+        pos_label: Any = None,
+        level: float = 0.05,
+        confidence: float = 0.9,
     ) -> GradeChecks:
         """Is the rate of each grade what was predicted?
 
@@ -126,6 +135,9 @@ class MasterScale(PrintsAsTable, Frozen):
             What p is the probability of, such as default.
         level : float, default=0.05
             The chance that any grade is called too low, or any too high, if all are right.
+        confidence : float, default=0.9
+            That of the intervals of each grade's rate; 0.9 leaves out 5 % at either end, as amber
+            lights do.
 
         Notes
         -----
@@ -137,12 +149,34 @@ class MasterScale(PrintsAsTable, Frozen):
         most ``level``; for Jeffreys's it may be a little more if few positives are expected. Rows
         must be independent: defaults that come together (a bad year) cause false calls in both.
 
+        Lights are those of Jeffreys's test of each grade alone: green above 5 %, amber above 1 %,
+        red at 1 % or below. So of ten right grades one or more are not green in about four samples
+        of ten; the verdict, which counts the grades, is the one to act on. The Clopper–Pearson
+        interval runs from B(α/2; d, n − d + 1) to B(1 − α/2; d + 1, n − d), B the quantile of the
+        beta distribution and α = 1 − ``confidence``, and holds the rate at least that often.
+        Jeffreys's, from B(α/2; d + ½, n − d + ½) to B(1 − α/2; d + ½, n − d + ½), is shorter and
+        holds it about that often; it begins at 0 where d = 0 and ends at 1 where d = n. O(g) after
+        the table.
+
         References
         ----------
         .. [1] European Central Bank, "Instructions for reporting the validation results of
            internal models", 2019, section 2.5.3.
+        .. [2] L. Brown, T. Cai, A. DasGupta, "Interval estimation for a binomial proportion", 2001,
+           doi:10.1214/ss/1009213286.
+
+        Examples
+        --------
+        >>> scale = MasterScale.of(boundaries=[0.1])
+        >>> y = [0] * 90 + [1] * 10 + [1] * 40 + [0] * 60
+        >>> found = scale.check(y, [0.05] * 100 + [0.4] * 100)
+        >>> [row.light for row in found.rows], found.too_low
+        (['amber', 'green'], ('A',))
+        >>> [[round(end, 3) for end in row.clopper_pearson] for row in found.rows]
+        [[0.055, 0.164], [0.318, 0.487]]
         """
         check_number("level", level, 0.0, 1.0)
+        check_number("confidence", confidence, 0.0, 1.0)
         table = read_table(y, p, None, pos_label)
         if not rows_count_once(table):
             raise InputError("the rows of a grade must count once each, but the table has weights.")
@@ -162,8 +196,18 @@ class MasterScale(PrintsAsTable, Frozen):
         for corrected, values in zip(adjusted, (low, exact, high), strict=True):
             corrected[some] = holm_adjusted(values[some].tolist())
         columns = np.array((n, d, predicted, rate, low, exact, *adjusted)).T.tolist()
-        rows = (GradeRow(name, *row) for name, row in zip(self.names, columns, strict=True))
-        return GradeChecks(self, tuple(rows), float(level))
+        tail = (1.0 - confidence) / 2.0
+        plain = (GradeRow(name, *row) for name, row in zip(self.names, columns, strict=True))
+        rows = tuple(
+            replace(
+                row,
+                clopper_pearson=_exact_interval(row.rows, row.positive, tail),
+                jeffreys_interval=_jeffreys_interval(row.rows, row.positive, tail),
+                light=_light(row.jeffreys, row.positive),
+            )
+            for row in plain
+        )
+        return GradeChecks(self, rows, float(level), float(confidence))
 
     def _table(self) -> ResultTable:
         """A line for each grade."""
@@ -194,6 +238,10 @@ class GradeRow:
         The same after Holm's correction for the number of grades.
     too_high : float
         Jeffreys's p-value against predictions that are too high, corrected too.
+    clopper_pearson, jeffreys_interval : (float, float)
+        Intervals of the rate; 0 to 1 for a grade without rows.
+    light : {"green", "amber", "red"}
+        Jeffreys's p-value, not corrected: above 5 %, above 1 %, or not.
     """
 
     name: str
@@ -206,6 +254,9 @@ class GradeRow:
     jeffreys_adjusted: float
     binomial_adjusted: float
     too_high: float
+    clopper_pearson: Span = (0.0, 1.0)
+    jeffreys_interval: Span = (0.0, 1.0)
+    light: str = "green"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -219,6 +270,7 @@ class GradeChecks(PrintsAsTable, Frozen):
     scale: MasterScale
     rows: tuple[GradeRow, ...]
     level: float
+    confidence: float = 0.9
 
     @property
     def too_low(self) -> tuple[str, ...]:
@@ -236,25 +288,53 @@ class GradeChecks(PrintsAsTable, Frozen):
 
     def _table(self) -> ResultTable:
         """A line for each grade."""
-        titles = ("rows", "positive", "predicted", "observed", "Jeffreys", "binomial", "verdict")
+        interval = f"{100 * self.confidence:g} % interval"
+        titles = ("rows", "positive", "predicted", "observed", interval, "Jeffreys", "binomial")
         columns = [TableColumn("grade", "left"), *map(TableColumn, titles)]
+        columns += [TableColumn("light", "left", expendable=1), TableColumn("verdict")]
         rows = []
         for row in self.rows:
             verdict = "too low" if row.name in self.too_low else ""
             verdict = "too high" if row.name in self.too_high else verdict
             counts = (format_count(row.rows), format_count(row.positive))
-            figures = ["–"] * 4
+            figures = ["–"] * 6
             if row.rows:
                 figures = [shown_percent(row.predicted), shown_percent(row.rate)]
+                figures.append(" to ".join(shown_percent(e, 2) for e in row.jeffreys_interval))
                 figures += [f"{p:.3g}" for p in (row.jeffreys_adjusted, row.binomial_adjusted)]
+                figures.append(row.light)
             rows.append(TableRow((row.name, *counts, *figures, verdict)))
-        below = (
-            "p-values are against predictions that are too low, corrected for the number of grades"
-        )
-        return ResultTable(columns, rows, [below])
+        below = [
+            "p-values are against predictions that are too low, corrected for the number of grades",
+            "lights are of each grade alone; intervals are Jeffreys's",
+        ]
+        return ResultTable(columns, rows, below)
 
 
 # --- inside -------------------------------------------------------------------------------------
+
+
+def _exact_interval(n: float, d: float, tail: float) -> Span:
+    """Clopper and Pearson's limits of the rate; 0 and 1 where there are no rows."""
+    low, high = clopper_pearson(np.array(n), np.array(d / max(n, 1.0)), tail)
+    return float(low), float(high)
+
+
+def _jeffreys_interval(n: float, d: float, tail: float) -> Span:
+    """The middle of Beta(d + ½, n − d + ½), from 0 where d = 0 and to 1 where d = n."""
+    low, high = (float(betaincinv(d + 0.5, n - d + 0.5, end)) for end in (tail, 1.0 - tail))
+    return low if d > 0.0 else 0.0, high if d < n else 1.0
+
+
+def _light(p_value: float, positive: float) -> str:
+    """The light of a grade; without positives nothing says that the prediction is too low.
+
+    >>> _light(0.06, 3.0), _light(0.05, 3.0), _light(0.01, 3.0), _light(0.001, 0.0)
+    ('green', 'amber', 'red', 'green')
+    """
+    if p_value > AMBER or not positive:
+        return "green"
+    return "amber" if p_value > RED else "red"
 
 
 def _read_boundaries(grades: int, given: Any) -> Array:

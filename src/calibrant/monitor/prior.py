@@ -27,7 +27,14 @@ from calibrant.fitting.fitted import Fitted, refuse_models
 from calibrant.losses import LARGEST, logit, shift_odds, sigmoid
 from calibrant.metrics.chance import normal
 from calibrant.metrics.tables import check_number
-from calibrant.result_tables import PlainFields
+from calibrant.result_tables import (
+    PlainFields,
+    PrintsAsTable,
+    ResultTable,
+    TableColumn,
+    TableRow,
+    shown_percent,
+)
 from calibrant.rules.base import Map, VectorMap
 
 #: a value and its slope, as functions of the logit of a rate
@@ -271,6 +278,7 @@ def adjust_prior(
     *,
     train_rate: Any = None,
     target_rate: Any = None,
+    target_mean: Any = None,
     kept: Any = None,
     positive_weight: Any = None,
 ) -> Moved: ...
@@ -280,6 +288,7 @@ def adjust_prior(
     *,
     train_rate: Any = None,
     target_rate: Any = None,
+    target_mean: Any = None,
     kept: Any = None,
     positive_weight: Any = None,
 ) -> Any: ...
@@ -288,6 +297,7 @@ def adjust_prior(
     *,
     train_rate: Any = None,
     target_rate: Any = None,
+    target_mean: Any = None,
     kept: Any = None,
     positive_weight: Any = None,
 ) -> Any:
@@ -309,6 +319,10 @@ def adjust_prior(
         ``target_rate`` may be the result of `estimate_rate` or `estimate_rates`, which knows its
         train_rate. For several classes, or labels that do not exclude each other, rates are arrays
         in the order of the classes, or dictionaries by label.
+    target_mean : number, or MeanShift
+        Instead of rates: what the mean of the probabilities shall be, to the last digits. For a
+        calibrator or a map, whose probabilities depend on the rows, pass the result of
+        `shift_to_mean` for the rows of the portfolio.
     kept : number, pair, or one for each class
         Instead of rates: the share of the negatives that was kept when the training rows were
         undersampled, or the shares of (negatives, positives), or of each class.
@@ -345,6 +359,8 @@ def adjust_prior(
     [0.027, 0.1]
     >>> adjust_prior([0.5], kept=0.1).round(4).tolist()
     [0.0909]
+    >>> adjust_prior([0.02, 0.05, 0.2], target_mean=0.1).round(4).tolist()
+    [0.0226, 0.0564, 0.221]
     >>> c = cal.Platt().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
     >>> f = adjust_prior(c, target_rate=0.1)
     >>> f.provenance["prior"][0]["train_rate"], f.provenance["prior"][0]["target_rate"]
@@ -358,7 +374,7 @@ def adjust_prior(
             "only a fitted calibrator, what load returns, a map, or probabilities can be moved to "
             f"another rate, but {came}"
         )
-    given = GivenShift(train_rate, target_rate, kept, positive_weight)
+    given = GivenShift(train_rate, target_rate, target_mean, kept, positive_weight)
     if isinstance(calibrator_or_p, Map):
         return _adjust_map(calibrator_or_p, read_shift(given, _kind_of_map(calibrator_or_p)))
     if hasattr(calibrator_or_p, "to_fitted"):
@@ -410,8 +426,10 @@ def _adjust_probabilities(p: Any, given: GivenShift) -> Array:
     if columns > 2 or (columns == 2 and rates_of_classes):
         shift = read_shift(given, ProbabilityKind(columns, distribution=True))
         return shift_classes(read_distributions(matrix), shift.factor)
-    shift = read_shift(given, ProbabilityKind())
-    moved = shift_odds(read_probabilities(matrix), shift.factor)
+    clean = read_probabilities(matrix)
+    if given.target_mean is not None and not isinstance(given.target_mean, MeanShift):
+        given = given._replace(target_mean=shift_to_mean(clean, given.target_mean))
+    moved = shift_odds(clean, read_shift(given, ProbabilityKind()).factor)
     return np.column_stack((1.0 - moved, moved)) if columns == 2 else moved.reshape(matrix.shape)
 
 
@@ -620,6 +638,86 @@ def estimate_rates(
     return RateEstimates(rates, low, high, train, level, total, size, rounds)
 
 
+# --- The shift at which the mean of a portfolio is what is wanted ---------------------------------
+
+
+def shift_to_mean(p: Any, target_mean: float, *, sample_weight: Any = None) -> MeanShift:
+    """The shift on log-odds at which the mean of probabilities is ``target_mean``, exactly.
+
+    It is the δ with Σ w·σ(logit p + δ) = target_mean·Σw: the central tendency of a bank's
+    portfolio, say. Every row's odds are multiplied by e^δ, so that ranks stay. `adjust_prior` with
+    a ``target_rate`` is right where the base rate of the rows changes; this one takes no rate of
+    the training, and promises nothing but the mean.
+
+    Parameters
+    ----------
+    p : array-like of probabilities, or ScoreTable
+        Probabilities of the portfolio's rows, or a table whose scores they are.
+    target_mean : float
+        The mean that is wanted: above the share of rows with p = 1, and below that of p > 0.
+    sample_weight : array-like of shape (n,), optional
+        Weights ≥ 0, such as exposures.
+
+    Returns
+    -------
+    MeanShift
+        The shift, and the probabilities before and after in figures; `adjust_prior` takes it as
+        ``target_mean``, and keeps it in ``provenance["prior"]``.
+
+    Notes
+    -----
+    The mean rises with δ, so that there is one solution; Newton's method inside a bracket finds it
+    in about six passes, each O(n). Probabilities of 0 and 1 stay.
+
+    Examples
+    --------
+    >>> print(shift_to_mean([0.01, 0.02, 0.05], 0.031))
+             before   after
+    ───────  ──────  ──────
+    mean     2.67 %   3.1 %
+    least       1 %  1.17 %
+    median      2 %  2.33 %
+    largest     5 %   5.8 %
+    shift of log-odds 0.1569, odds times 1.17
+    """
+    if isinstance(p, ScoreTable):
+        if sample_weight is not None:
+            raise InputError(
+                "sample_weight must not be given with a table, which has its own weights."
+            )
+        clean, weight = read_probabilities(p.scores), p.weight
+    else:
+        clean = read_probabilities(p)
+        weight = _row_weights(sample_weight, len(clean))
+        clean, weight = clean[weight > 0.0], weight[weight > 0.0]
+    target = float(_read_rates(target_mean, "target_mean", (0,), ProbabilityKind(), RATES))
+    share = weight / float(weight.sum())
+    least, most = float(share[clean == 1.0].sum()), float(share[clean > 0.0].sum())
+    if not least < target < most:
+        raise ParameterError(
+            f"target_mean must lie between {least:g} and {most:g}, the shares of rows with p = 1 "
+            f"and with p > 0, which no shift changes, but {target:g} came."
+        )
+
+    def lacking(shift: float) -> tuple[float, float]:
+        moved = shift_odds(clean, math.exp(shift))
+        return target - float(share @ moved), -float(share @ (moved * (1.0 - moved)))
+
+    near = float(logit(np.array(target)) - logit(np.array(float(share @ clean))))
+    shift = _root_of_falling(lacking, -FARTHEST_SHIFT, FARTHEST_SHIFT, near)
+    after = shift_odds(clean, math.exp(shift))
+    figures = (_figures(values, share) for values in (clean, after))
+    return MeanShift(shift, math.exp(shift), target, *figures)
+
+
+def _figures(p: Array, share: Array) -> dict[str, float]:
+    """The mean, the least, the median and the largest of probabilities."""
+    order = np.argsort(p, kind="stable")
+    middle = int(np.searchsorted(np.cumsum(share[order]), 0.5 - 1e-12))
+    ends = float(p[order[0]]), float(p[order[min(middle, len(p) - 1)]]), float(p[order[-1]])
+    return dict(zip(("mean", "least", "median", "largest"), (float(share @ p), *ends), strict=True))
+
+
 # --- reading --------------------------------------------------------------------------------------
 
 
@@ -682,6 +780,9 @@ def effective_size(table: ScoreTable) -> float:
 #: limits of rates, shares and weights, so that products and ratios of them stay finite
 SMALLEST_RATE, LARGEST_RATE = 1e-100, LARGEST
 LARGEST_WEIGHT = 1e100
+RATES = SMALLEST_RATE, LARGEST_RATE
+#: no shift of log-odds is larger, so that the factor of the odds is a float
+FARTHEST_SHIFT = 700.0
 #: how far rates of classes may be from the sum 1
 SUM_TOLERANCE = 1e-6
 
@@ -691,6 +792,7 @@ class GivenShift(NamedTuple):
 
     train_rate: Any = None
     target_rate: Any = None
+    target_mean: Any = None
     kept: Any = None
     positive_weight: Any = None
 
@@ -724,9 +826,10 @@ def shift_classes(p: Array, factor: Array) -> Array:
 
 
 def read_shift(given: GivenShift, kind: ProbabilityKind) -> Shift:
-    """The factors of a shift that is given in exactly one of the three ways."""
+    """The factors of a shift that is given in exactly one of the four ways."""
     ways = {
         "target_rate": given.target_rate is not None or given.train_rate is not None,
+        "target_mean": given.target_mean is not None,
         "kept": given.kept is not None,
         "positive_weight": given.positive_weight is not None,
     }
@@ -734,13 +837,13 @@ def read_shift(given: GivenShift, kind: ProbabilityKind) -> Shift:
     if len(said) != 1:
         came = " and ".join(said) if said else "none of them"
         raise ParameterError(
-            "the shift must be given in exactly one of three ways: target_rate (with train_rate), "
-            f"kept, or positive_weight; but {came} came."
+            "the shift must be given in exactly one of four ways: target_rate (with train_rate), "
+            f"target_mean, kept, or positive_weight; but {came} came."
         )
     return WAYS[said[0]](given, kind)
 
 
-# --- the three ways -------------------------------------------------------------------------------
+# --- the four ways -------------------------------------------------------------------------------
 
 
 def _shift_by_rates(given: GivenShift, kind: ProbabilityKind) -> Shift:
@@ -775,6 +878,25 @@ def _shift_by_rates(given: GivenShift, kind: ProbabilityKind) -> Shift:
         factor = factor / ((1.0 - target) / (1.0 - train))
     record = {"train_rate": train.tolist(), "target_rate": target.tolist(), **extra}
     return _shift_and_record(factor, record, target)
+
+
+def _shift_by_mean(given: GivenShift, kind: ProbabilityKind) -> Shift:
+    """The shift at which the mean of a portfolio is what is wanted."""
+    if kind.columns:
+        raise ParameterError(
+            "target_mean must not be given for several classes or labels: it is the mean of one "
+            "probability. Pass target_rate, a rate for each."
+        )
+    shift = given.target_mean
+    if not isinstance(shift, MeanShift):
+        raise ParameterError(
+            "target_mean must be the result of shift_to_mean for a map or a calibrator, whose mean "
+            f"depends on the rows, but {brief(shift)} came. Pass "
+            "shift_to_mean(calibrator.calibrate(scores), mean)."
+        )
+    factor = np.array(shift.factor)
+    record = {"target_mean": shift.target_mean, "portfolio": shift.to_dict()}
+    return _shift_and_record(factor, record, _shifted_rate(kind, factor))
 
 
 def _shift_by_kept_rows(given: GivenShift, kind: ProbabilityKind) -> Shift:
@@ -812,6 +934,7 @@ def _shift_by_weight(given: GivenShift, kind: ProbabilityKind) -> Shift:
 
 WAYS = {
     "target_rate": _shift_by_rates,
+    "target_mean": _shift_by_mean,
     "kept": _shift_by_kept_rows,
     "positive_weight": _shift_by_weight,
 }
@@ -887,7 +1010,37 @@ def _read_rates(
     return values
 
 
-# --- Estimated rates with their intervals, as values ----------------------------------------------
+# --- A shift to a mean, and estimated rates with their intervals, as values ----------------------
+
+
+@dataclass(frozen=True, repr=False)
+class MeanShift(PlainFields, PrintsAsTable):
+    """The result of `shift_to_mean`: a report of a portfolio before and after.
+
+    Attributes
+    ----------
+    shift, factor : float
+        What is added to all log-odds, and e to that power: by what odds are multiplied.
+    target_mean : float
+        The mean that was wanted.
+    before, after : dict
+        The mean, the least, the median and the largest of the probabilities.
+    """
+
+    shift: float
+    factor: float
+    target_mean: float
+    before: dict[str, float]
+    after: dict[str, float]
+
+    def _table(self) -> ResultTable:
+        columns = [TableColumn("", "left"), TableColumn("before"), TableColumn("after")]
+        rows = [
+            TableRow((name, shown_percent(value), shown_percent(self.after[name])))
+            for name, value in self.before.items()
+        ]
+        below = f"shift of log-odds {self.shift:.4g}, odds times {self.factor:.4g}"
+        return ResultTable(columns, rows, [below])
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from calibrant.diagrams.draw.figures import render
 from calibrant.diagrams.draw.others import (
     decision_diagram,
+    grade_diagram,
     group_diagram,
     learning_diagram,
     map_diagram,
@@ -12,6 +13,7 @@ from calibrant.diagrams.draw.reliability import panel_diagram, reliability_diagr
 
 __all__ = [
     "decision_diagram",
+    "grade_diagram",
     "group_diagram",
     "learning_diagram",
     "map_diagram",

@@ -324,6 +324,9 @@ def _draw_line(ax: Axes, curve: Curve, style: CurveStyle, frame: Frame, every: A
         lower, upper = frame.inside(curve.lower), frame.inside(curve.upper)
         options: dict[str, Any] = {"alpha": 0.2, "lw": 0, "zorder": 1.5, "label": "_band"}
         ax.fill_between(x, lower, upper, color=style.color, **options)
+        if curve.inner_lower is not None and curve.inner_upper is not None:
+            lower, upper = frame.inside(curve.inner_lower), frame.inside(curve.inner_upper)
+            ax.fill_between(x, lower, upper, color=style.color, **options)
     options = {"ls": style.dashes, "lw": 1.2, "zorder": style.order, "solid_joinstyle": "round"}
     if every is not None:
         options |= {"marker": style.marker, "ms": 3.5, "markevery": every}
@@ -435,7 +438,8 @@ def band_key(ax: Axes, curve: Curve) -> None:
     if curve.band in ("exact", "bootstrap"):
         name = f"{level} interval ({curve.band}{', all bins' if everywhere else ''})"
     else:
-        name = f"{level} {curve.band}, {'whole curve' if everywhere else 'at each place'}"
+        inner = "" if curve.inner_lower is None else "80 % and "
+        name = f"{inner}{level} {curve.band}, {'whole curve' if everywhere else 'at each place'}"
     if curve.curve == "binned":
         options: dict[str, Any] = {"marker": "|", "ms": 7, "mew": 2.5, "ls": ""}
         ax.plot([], [], color=GREY, alpha=0.6, label=name, **options)
@@ -445,7 +449,7 @@ def band_key(ax: Axes, curve: Curve) -> None:
 
 def x_words(curve: Curve, frame: Frame, short: bool = False) -> str:
     """What stands along the axis of predictions."""
-    mean = "" if curve.curve == "isotonic" else "mean "
+    mean = "" if curve.curve in ("isotonic", "belt") else "mean "
     if short:
         return f"{mean}prediction"
     return f"{mean}predicted probability{', log-odds scale' if frame.is_logit else ''}"

@@ -21,6 +21,7 @@ from calibrant.diagrams.draw.figures import (
     GREY,
     LARGE_PANEL,
     LEFT,
+    ORANGE,
     PANEL,
     ROW,
     SMALL,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from calibrant.monitor.master_scale import GradeChecks
     from calibrant.monitor.monitor import Monitor
 
 
@@ -460,6 +462,78 @@ def group_diagram(found: Multicalibration, *, ax: Any = None, title: str | None 
         panel.set_xlabel(f"{words}\nleft of 0: predicted too high, right: too low", fontsize=SMALL)
         plain_ticks(panel)
         panel.spines["left"].set_visible(False)
+    return figure
+
+
+# --- Grades of risk, drawn: the rate of each with its intervals, beside what was predicted --------
+
+
+#: colour and marker of each light
+LIGHTS = {"green": (GREEN, "o"), "amber": (ORANGE, "D"), "red": (VERMILION, "s")}
+#: letters of a grade's name that fit beside the axis
+SHORT = 8
+
+
+def grade_diagram(checks: GradeChecks, *, ax: Any = None, title: str | None = None) -> Figure:
+    """The rate of each grade of risk beside what was predicted, with intervals and its light.
+
+    A black stroke is the mean prediction; where it lies left of the interval, more positives came
+    than was predicted.
+
+    Parameters
+    ----------
+    checks : GradeChecks
+        From `MasterScale.check`.
+    ax : matplotlib Axes, optional
+        Draw into these axes.
+    title : str, optional
+
+    Returns
+    -------
+    matplotlib Figure
+        With ``ax``, the figure of those axes.
+
+    Notes
+    -----
+    Thick lines are Jeffreys's intervals, thin ones Clopper and Pearson's. Rates of 0, and ends of
+    intervals there, are drawn at the left edge. Grades without rows are left out. Needs
+    matplotlib: ``pip install 'calibrant[cli]'``.
+
+    Examples
+    --------
+    >>> from calibrant.monitor import MasterScale
+    >>> scale = MasterScale.of(boundaries=[0.1])
+    >>> checks = scale.check([0] * 95 + [1] * 5 + [1, 0] * 50, [0.05] * 100 + [0.4] * 100)
+    >>> grade_diagram(checks).axes[0].get_xlabel()
+    'rate of positives (90 % intervals; black: predicted)'
+    """
+    from calibrant.monitor.master_scale import GradeChecks
+
+    refuse_other(checks, GradeChecks, "MasterScale.check", ax)
+    rows = [row for row in checks.rows if row.rows]
+    seen = [(row.predicted, row.rate, *row.jeffreys_interval, *row.clopper_pearson) for row in rows]
+    low = min((value for values in seen for value in values if value > 0.0), default=0.01) / 1.5
+    height = EACH * len(rows) + 0.05
+    with panel_with_legend("grades", height, ax, title, entries=3, longest=5) as (figure, panel):
+        for y, row in enumerate(rows):
+            color, marker = LIGHTS[row.light]
+            for ends, width in ((row.clopper_pearson, 1.0), (row.jeffreys_interval, 3.5)):
+                panel.plot(np.maximum(ends, low), [y, y], color=color, lw=width, zorder=2)
+            dot: dict[str, Any] = {"marker": marker, "ms": 5, "mec": "white", "mew": 0.6}
+            at = [max(row.rate, low)]
+            panel.plot(at, [y], color=color, ls="", zorder=3, clip_on=False, **dot)
+            stroke = max(row.predicted, low)
+            panel.plot([stroke, stroke], [y - 0.32, y + 0.32], color=BLACK, lw=1.4, zorder=4)
+        for name, (color, marker) in LIGHTS.items():
+            panel.plot([], [], color=color, marker=marker, ms=4, lw=2.0, label=name)
+        panel.set_xscale("log")
+        panel.set_xlim(low, 1.0)
+        panel.set_ylim(len(rows) - 0.4, -0.6)
+        panel.set_yticks(range(len(rows)), [plain_words(row.name, SHORT) for row in rows])
+        panel.xaxis.set_major_formatter("{x:g}")
+        words = f"rate of positives ({100 * checks.confidence:g} % intervals; black: predicted)"
+        label_axes(panel, words, "grade")
+        plain_ticks(panel)
     return figure
 
 

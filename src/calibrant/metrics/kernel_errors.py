@@ -326,7 +326,7 @@ def smooth_ece(
     >>> p = rng.random(10_000)
     >>> y = rng.random(10_000) < p
     >>> round(smooth_ece(y, p).value, 3), round(smooth_ece(y, p, sigma=0.1).value, 3)
-    (0.014, 0.006)
+    (0.014, 0.005)
     """
     if sigma is not None and check_number("sigma", sigma, 0.0) < NARROWEST:
         raise ParameterError(f"sigma must be at least {NARROWEST:g}, but {sigma!r} came.")

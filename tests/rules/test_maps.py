@@ -474,7 +474,10 @@ def test_a_new_kind_is_one_file():
 # --- mirrored maps: scores that run the other way -------------------------------------------------
 
 
-@given(piecewise("score", "probability"), st.sampled_from([0.0, 1.0, 100.0]), st.lists(st.floats(-3, 103)))
+CENTRES = st.sampled_from([0.0, 1.0, 100.0])
+
+
+@given(piecewise("score", "probability"), CENTRES, st.lists(st.floats(-3, 103)))
 def test_mirrored_jumps_lie_where_the_mirrored_score_passes_the_knot(step, centre, more):
     """g(s) = f(centre − s) to the bit where pieces are flat, at the knots and beside them."""
     step = Piecewise(step.x, step.left, np.append(step.left[1:], step.right[-1:]), "score")
@@ -509,7 +512,7 @@ def test_mirrored_margins():
     f = Logistic(0.3, (("ln_sigmoid", 1.5), ("softplus", 0.5)))
     s = np.linspace(-60, 60, 241)
     assert np.allclose(f.mirrored(0.0)(s), f(-s), rtol=1e-12)
-    with pytest.raises(InputError, match="mirror image about 5"):
+    with pytest.raises(InputError, match="cannot be turned round 5"):
         f.mirrored(5.0)
     clipped = Logistic(0.0, (("z", 1.0),), clip=(0.1, 0.8)).mirrored(1.0)
     assert clipped.clip == pytest.approx((0.2, 0.9))

@@ -82,7 +82,8 @@ class ScoreScale(NamedTuple):
     def mirrored(self) -> ScoreScale:
         """The scale of mirrored scores.
 
-        >>> [ScoreScale(*ends).mirrored.kind for ends in ((0.1, 0.9), (91, 97), (-1, 0), (300, 850))]
+        >>> all_ends = (0.1, 0.9), (91, 97), (-1, 0), (300, 850)
+        >>> [ScoreScale(*ends).mirrored.kind for ends in all_ends]
         ['probabilities', 'percentages', 'margins', 'points']
         """
         if self.kind == "percentages":

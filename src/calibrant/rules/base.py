@@ -323,7 +323,7 @@ class Map(Rule):
         >>> Piecewise.step([0.3], [0.5, 0.75]).mirrored(1.0)([0.6, 0.8]).tolist()
         [0.75, 0.5]
         """
-        self._unsaid("mirror image")
+        self._refuse_unknown("mirror image")
 
     def decision(self, threshold: float) -> Map | None:
         """The map that is 1 where this one gives at least ``threshold``, and 0 elsewhere, exactly.

@@ -246,7 +246,10 @@ class Logistic(Map):
         """The formula with the features of centre − s, which are those of s with other signs."""
         about = 1.0 if self.takes_probabilities else 0.0
         if centre != about and any(name != "x" for name, _ in self.terms):
-            self._unsaid(f"mirror image about {centre:g}")
+            raise InputError(
+                f"a formula of logits cannot be turned round {centre:g}. Divide percentages by "
+                "100, or turn the scores yourself: pass -scores."
+            )
         intercept = self.intercept + centre * sum(c for name, c in self.terms if name == "x")
         terms = tuple(
             (MIRRORED.get(name, name), c if name == "z2" else -c) for name, c in self.terms

@@ -142,7 +142,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "ENIR": [{"variant": "authors"}, {"models": "best"}, {"interpolation": "linear"}],
     "Histogram": [{"bins": "auto"}, {"binning": "width"}, {"smoothing": "laplace"}, {"bins": 5}],
     "Isotonic": [{"interpolation": "linear"}, {"interpolation": "centred"}, {"cut": "left"},
-                 {"increasing": "auto"}, {"smoothing": "laplace"}, {"y_min": 0.1, "y_max": 0.9}],
+                 {"direction": "auto"}, {"smoothing": "laplace"}, {"y_min": 0.1, "y_max": 0.9}],
     "Platt": [{"scale": "raw"}],
     "Quadratic": [{"monotone": True}, {"shrinkage": "identity"}, {"shrinkage": 1.0}],
     "Rescale": [{"formula": "minmax"}, {"formula": "symmetric"}],

@@ -164,6 +164,10 @@ class CalibrationDisplay(ReliabilityDisplay):
 # --- sklearn.isotonic -----------------------------------------------------------------------------
 
 
+#: what scikit-learn calls the direction of a map
+SIDES = {True: "rising", False: "falling", "auto": "auto"}
+
+
 class IsotonicRegression(RegressorMixin, TransformerMixin, BaseEstimator):
     """`cal.Isotonic` of numbers of any size: they are moved to [0, 1], and what it gives back."""
 
@@ -183,7 +187,7 @@ class IsotonicRegression(RegressorMixin, TransformerMixin, BaseEstimator):
         )
         self.fitted_ = cal.Isotonic(
             interpolation="linear",
-            increasing=self.increasing,
+            direction=SIDES[self.increasing],
             y_min=y_min,
             y_max=y_max,
             classes=[0, 1],
@@ -220,7 +224,7 @@ def isotonic_regression(y, *, sample_weight=None, y_min=None, y_max=None, increa
 def check_increasing(x, y):
     y = (np.asarray(y) - min(y)) / (max(y) - min(y))
     table = cal.ScoreTable.from_soft_labels(x, y)
-    return cal.Isotonic(increasing="auto").fit_table(table).increasing_
+    return cal.Isotonic(direction="auto").fit_table(table).direction_ == "rising"
 
 
 def _make_unique(X, y, sample_weight):

@@ -35,21 +35,20 @@ def test_equals_scikit_learn(increasing, bounds, seed):
     s = rng.integers(0, int(rng.integers(1, 80)), n) / 50.0  # it takes close scores for equal
     y, w = rng.random(n) < rng.random(), rng.choice([0.5, 1.0, 2.0, 3.3], n)
     low, high = bounds
-    ours = cal.Isotonic(interpolation="linear", increasing=increasing, y_min=low, y_max=high).fit(
-        s, y, w
-    )
+    side = "rising" if increasing else "falling"
+    ours = cal.Isotonic(interpolation="linear", direction=side, y_min=low, y_max=high).fit(s, y, w)
     theirs = IsotonicRegression(
         increasing=increasing, y_min=low, y_max=high, out_of_bounds="clip"
     ).fit(s, y.astype(float), w)
     np.testing.assert_allclose(ours.calibrate(s), theirs.predict(s), rtol=1e-9, atol=1e-12)
-    assert ours.increasing_ is increasing
+    assert ours.direction_ == side
 
 
 def test_between_the_scores_too():
     s, y, w = falling_sample()
     query = np.linspace(-0.5, 1.5, 997)
-    for increasing in (False, "auto"):
-        ours = cal.Isotonic(interpolation="linear", increasing=increasing, y_min=0.05).fit(s, y, w)
+    for side in ("falling", "auto"):
+        ours = cal.Isotonic(interpolation="linear", direction=side, y_min=0.05).fit(s, y, w)
         theirs = IsotonicRegression(increasing=False, y_min=0.05, out_of_bounds="clip")
         theirs.fit(s, y.astype(float), w)
         np.testing.assert_allclose(
@@ -68,10 +67,10 @@ def test_auto_goes_by_spearman(seed):
     unsure = abs(np.arctanh(rho)) * np.sqrt(37) <= 1.96
     if unsure:
         with pytest.warns(cal.errors.CalibrationWarning, match="not sure"):
-            c = cal.Isotonic(increasing="auto").fit(s, y)
+            c = cal.Isotonic(direction="auto").fit(s, y)
     else:
-        c = cal.Isotonic(increasing="auto").fit(s, y)
-    assert c.increasing_ == (rho > 0)
+        c = cal.Isotonic(direction="auto").fit(s, y)
+    assert (c.direction_ == "rising") == (rho > 0)
 
 
 @pytest.mark.parametrize("kind", ["step", "linear", "centred"])
@@ -80,7 +79,7 @@ def test_a_falling_map_is_the_rising_one_of_turned_scores(kind, smoothing):
     s, y, w = falling_sample()
     grid = np.linspace(-0.2, 1.2, 301) + 0.00317  # away from the cuts, which are closed on the left
     options = {"interpolation": kind, "smoothing": smoothing}
-    down = cal.Isotonic(increasing=False, **options).fit(s, y, w)
+    down = cal.Isotonic(direction="falling", **options).fit(s, y, w)
     up = cal.Isotonic(**options).fit(-s, y, w)
     np.testing.assert_allclose(
         down.calibrate(grid, on_range="allow"), up.calibrate(-grid, on_range="allow"), atol=1e-12
@@ -93,7 +92,7 @@ def test_a_falling_map_is_the_rising_one_of_turned_scores(kind, smoothing):
 
 
 def test_small_rates_keep_their_digits_when_falling():
-    c = cal.Isotonic(increasing=False).fit([0.1, 0.9, 0.9], [1, 1, 0], [1.0, 1e-20, 1.0])
+    c = cal.Isotonic(direction="falling").fit([0.1, 0.9, 0.9], [1, 1, 0], [1.0, 1e-20, 1.0])
     assert c.calibrate([0.9])[0] == pytest.approx(1e-20, rel=1e-12)
 
 
@@ -113,8 +112,8 @@ def test_bounds_hold_everywhere_and_one_block_too():
 def test_wrong_options_are_refused():
     s, y, _ = falling_sample()
     for options, words in (
-        ({"increasing": "yes"}, "increasing of Isotonic must be True or False or 'auto'"),
-        ({"increasing": 1}, "increasing of Isotonic"),
+        ({"direction": "up"}, "direction of Isotonic must be 'rising' or 'falling' or 'auto'"),
+        ({"direction": True}, "direction of Isotonic"),
         ({"y_min": -0.1}, "y_min of Isotonic must be None, or a number of at least 0"),
         ({"y_max": 1.5}, "y_max of Isotonic"),
         ({"y_min": 0.7, "y_max": 0.3}, "y_min of Isotonic must be at most y_max"),
@@ -126,11 +125,11 @@ def test_wrong_options_are_refused():
 @pytest.mark.parametrize("kind", ["step", "linear", "centred"])
 def test_falling_maps_are_saved_and_exported(kind, tmp_path):
     s, y, w = falling_sample()
-    c = cal.Isotonic(interpolation=kind, increasing="auto", y_min=0.01, y_max=0.9).fit(s, y, w)
+    c = cal.Isotonic(interpolation=kind, direction="auto", y_min=0.01, y_max=0.9).fit(s, y, w)
     cal.save(c, tmp_path / "c.json")
     back = cal.load(tmp_path / "c.json")
     assert back.map == c.map_
-    assert back.params["increasing"] == "auto"
+    assert back.params["direction"] == "auto"
     grid = np.unique(np.r_[s, np.linspace(-1.0, 2.0, 211), c.map_.x])
     wanted = c.calibrate(grid, on_range="allow")
     connection = duckdb.connect()
@@ -153,12 +152,12 @@ def test_falling_candidates_and_chains():
     s, y, _ = falling_sample(3000)
     with pytest.warns(cal.errors.AdviceWarning, match="run the wrong way"):
         auto = cal.AutoCalibrator(
-            candidates=[cal.Isotonic(increasing=False, smoothing="laplace")]
+            candidates=[cal.Isotonic(direction="falling", smoothing="laplace")]
         ).fit(s, y)
     assert auto.chosen_ == "Isotonic"
     assert auto.calibrate([0.05])[0] > auto.calibrate([0.95])[0]
     both = cal.CalibratedClassifier(
-        lambda rows: rows[:, 0], cal.Isotonic(increasing="auto"), cv="prefit"
+        lambda rows: rows[:, 0], cal.Isotonic(direction="auto"), cv="prefit"
     ).fit(s[:, None], y)
     assert both.calibrate(ENDS)[0] > both.calibrate(ENDS)[1]
 

@@ -86,8 +86,8 @@ CALLS = {
         X[:60], THREE[:60]
     ),
     # single methods
-    "direction": lambda: cal.Isotonic(increasing="auto").fit(RNG.random(300), Y),
-    "direction, auto": lambda: cal.Isotonic(increasing="auto").fit_transform(RNG.random(300), Y),
+    "direction": lambda: cal.Isotonic(direction="auto").fit(RNG.random(300), Y),
+    "direction, auto": lambda: cal.Isotonic(direction="auto").fit_transform(RNG.random(300), Y),
     "boosting stopped": lambda: AdaBoost(on_perfect="stop").fit(Y[:, None] * 1.0, Y),
     "rare side": lambda: cal.CodedClassifier(GaussianNB()).fit(
         X[:60], np.where(np.arange(60) == 7, 5, THREE[:60])

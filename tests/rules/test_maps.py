@@ -469,3 +469,70 @@ def test_a_new_kind_is_one_file():
         Map.from_dict({"kind": "halved", "version": 1, "share": 2.0})
     with pytest.raises(InputError, match="does not say its span"):
         map_.span  # noqa: B018
+
+
+# --- mirrored maps: scores that run the other way -------------------------------------------------
+
+
+CENTRES = st.sampled_from([0.0, 1.0, 100.0])
+
+
+@given(piecewise("score", "probability"), CENTRES, st.lists(st.floats(-3, 103)))
+def test_mirrored_jumps_lie_where_the_mirrored_score_passes_the_knot(step, centre, more):
+    """g(s) = f(centre − s) to the bit where pieces are flat, at the knots and beside them."""
+    step = Piecewise(step.x, step.left, np.append(step.left[1:], step.right[-1:]), "score")
+    near = np.clip(centre - step.x, -1e300, 1e300)
+    s = np.concatenate([near, np.nextafter(near, -np.inf), np.nextafter(near, np.inf), more])
+    assert step.mirrored(centre)(s).tolist() == step(centre - s).tolist()
+
+
+@given(piecewise("score", "logit"), UNIT)
+def test_mirrored_lines(line, s):
+    """Continuous lines are the same to rounding."""
+    line = Piecewise.linear(line.x, line.right, "score", "logit")
+    if np.diff(line.x).min(initial=1.0) > 1e-3:
+        assert line.mirrored(1.0)([s])[0] == pytest.approx(line([1.0 - s])[0], abs=1e-9)
+
+
+@pytest.mark.parametrize("names", [("z", "z2"), ("ln_p", "neg_ln_1mp"), ("x",)])
+def test_mirrored_formulas(names):
+    """The features of 1 − s are those of s; of scores near 0 more exactly than 1 − s is."""
+    f = Logistic(0.3, tuple((name, 0.4 + 0.3 * i) for i, name in enumerate(names)))
+    s = np.linspace(0.01, 0.99, 99)
+    assert np.allclose(f.mirrored(1.0)(s), f(1.0 - s), rtol=1e-12)
+    back = f.mirrored(1.0).mirrored(1.0)
+    assert dict(back.terms) == pytest.approx(dict(f.terms))
+    tail = Logistic(0.0, (("z", 1.0),)).mirrored(1.0)([1e-20, 1e-18])
+    assert tail.tolist() == [1.0, 1.0]
+    tail = Logistic(0.0, (("z", -1.0),)).mirrored(1.0)([1e-20, 1e-18])
+    assert tail.tolist() == pytest.approx([1e-20, 1e-18])
+
+
+def test_mirrored_margins():
+    f = Logistic(0.3, (("ln_sigmoid", 1.5), ("softplus", 0.5)))
+    s = np.linspace(-60, 60, 241)
+    assert np.allclose(f.mirrored(0.0)(s), f(-s), rtol=1e-12)
+    with pytest.raises(InputError, match="cannot be turned round 5"):
+        f.mirrored(5.0)
+    clipped = Logistic(0.0, (("z", 1.0),), clip=(0.1, 0.8)).mirrored(1.0)
+    assert clipped.clip == pytest.approx((0.2, 0.9))
+
+
+def test_mirrored_maps_of_maps():
+    """Chains, bands, mixtures and segments are mirrored part by part."""
+    step, curve = Piecewise.step([0.3, 0.6], [0.1, 0.4, 0.8]), Logistic(0.1, (("z", 1.3),))
+    s = np.linspace(0.01, 0.98, 53)
+    whole = [
+        Chain((curve, step)),
+        Interval(step, curve, curve),
+        Mixture([0.25, 0.75], (step, curve)),
+        Identity(),
+    ]
+    for one in whole:
+        assert np.allclose(one.mirrored(1.0)(s), one(1.0 - s), rtol=1e-12)
+    band = Interval(step, curve, curve).mirrored(1.0).bounds(s)
+    assert np.allclose(band, Interval(step, curve, curve).bounds(1.0 - s))
+    for input in ("score", "default"):
+        parts = Segmented(curve, ("a", "b"), (step, curve), [0.5, 1.0], input)
+        keys = np.array(["a", "b", "new"])[np.arange(len(s)) % 3]
+        assert np.allclose(parts.mirrored(1.0)(s, keys), parts(1.0 - s, keys), rtol=1e-12)

@@ -32,11 +32,13 @@ from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.data.score_table import ScoreTable, table_in_rows
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import (
+    DIRECTIONS,
     WEIGHTS,
     Calibrator,
     OneScoreOrMany,
     VectorCalibrator,
     count_columns,
+    direction_of,
 )
 from calibrant.fitting.fitted import Fitted, PredictsByRule, RuleReader
 from calibrant.fitting.folds import (
@@ -129,7 +131,7 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         Show a bar on stderr.
     random_state : int, default=0
         The seed for dealing a table into folds and for drawing a fraction.
-    pos_label : see `Calibrator`
+    direction, pos_label : see `Calibrator`
         With two classes only.
     classes : see `Calibrator`
         With several classes all of them, in the order of the columns (default: sorted).
@@ -211,6 +213,7 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
     weights: str = "importance"
     progress: bool = False
     random_state: int = 0
+    direction: str = "rising"
     pos_label: Any = None
     classes: Any = None
 
@@ -222,6 +225,7 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         "weights": (WEIGHTS,),
         "progress": (OneOf((True, False)),),
         "random_state": (Number(0, whole=True),),
+        "direction": (DIRECTIONS,),
     }
 
     leaderboard_: Leaderboard | None = field(init=False)
@@ -284,6 +288,11 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
     ) -> Self:
         if y is None:
             raise InputError("this calibrator requires y to be passed, but the target y is None.")
+        if self.direction != "rising":
+            raise ParameterError(
+                'direction must be "rising" where features are given, but '
+                f"{self.direction!r} came. Turn the scores yourself: pass 1 - scores or -scores."
+            )
         if count_columns(scores) > 2:
             raise InputError(
                 "features are used with two classes only, but scores of several classes came. "
@@ -318,6 +327,9 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
 
     def _hold_out(self, rows: Rows, cv: Any, groups: Any) -> HeldOutCells:
         counts = self.weights == "counts"
+        table = ScoreTable.from_rows(rows)
+        if direction_of(table, self.direction) == "falling":
+            rows = rows.mirrored(table.scale)
         return HeldOutCells.of_rows(rows, cv, groups, self.random_state, counts=counts)
 
     def _learn_by_rows(
@@ -432,10 +444,13 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         self._judged = None
         super()._learn(table, classes, pos_label, fit)
         names = LabelNames.of(classes, pos_label)
-        known = None if self.chosen_ == FEATURES else self.calibrator_
-        self.advice_ = advise_table(
-            self._in_rows(table), known, names=names, judged=self.__dict__.pop("_judged")
-        )
+        known: Any = None if self.chosen_ == FEATURES else self.calibrator_
+        falling = self.direction_ == "falling"
+        read = self._in_rows(table.mirrored() if falling else table)
+        self.advice_ = advise_table(read, known, names=names, judged=self.__dict__.pop("_judged"))
+        if falling:  # it was fitted to mirrored scores
+            known.direction = known.direction_ = self.direction_
+            known.map_, known.score_range_ = self.map_, self.score_range_
         return self
 
     @one_thread()

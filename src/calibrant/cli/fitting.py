@@ -104,6 +104,7 @@ def fit(
     param: Parameters = None,
     shrinkage: Shrinkage = None,
     pos_label: sources.PosLabel = None,
+    direction: sources.Direction = "rising",
     output: OutputFile = Path("calibrator.json"),
     cv: sources.Folds = 5,
     period: Period = None,
@@ -124,6 +125,7 @@ def fit(
       calibrant fit s.csv -s p -l y --segment country --segment product
       calibrant fit s.csv -s p -l y --features region,age
       calibrant fit s.csv --score 'p_*' --label kind
+      calibrant fit loans.csv -s credit_score -l default --direction falling
       xz -dc scores.csv.xz | calibrant fit - -o - > calibrator.json
       calibrant fit 'day-*.parquet' -s p -l y --engine spark --master spark://host:7077
 
@@ -151,10 +153,14 @@ def fit(
             _check_features(segment, report, run.cells, asked_method=method, param=param)
         if segment and report:
             raise ParameterError("there is no report on segments yet: leave --report out.")
+        if report and direction != "rising":
+            raise ParameterError("there is no report on falling scores yet: leave --report out.")
         source.refuse_beside()
+        sources.check_direction(direction, several=source.several, features=bool(features))
         if features and source.several:
             raise ParameterError("features are for two classes: leave --features out.")
-        read, title, work = _prepared(source, method, param or [], shrinkage, features, cv)
+        settings = param or []
+        read, title, work = _prepared(source, method, settings, shrinkage, features, cv, direction)
     if not read.several and not run.allow_one_class:
         jobs.refuse_one_class(read)
 
@@ -208,6 +214,7 @@ def _prepared(
     shrinkage: str | None,
     features: list[str] | None,
     folds: int,
+    direction: str,
 ) -> tuple[FileScores, str, Callable[[], FitResult]]:
     """What was read, what is fitted to how much of it, in words, and the fit, ready to run."""
     if features:
@@ -223,7 +230,7 @@ def _prepared(
         of_each = None if plain else jobs.make_calibrator(method, settings)
         segmented = SegmentedCalibrator(of_each, shrinkage=jobs.read_value(shrinkage or "cv"))
         check_parameters(segmented, segmented._limits)
-        tables = reading.read_segments(reading.complete_roles(source))
+        tables = jobs.facing(reading.read_segments(reading.complete_roles(source)), direction)
         title = f"{len(tables.by_segment):,} segments"
         return tables, title, lambda: fit_segments(tables, segmented, folds)
     calibrator = run_with_status(
@@ -231,7 +238,7 @@ def _prepared(
         f"preparing {method}",
         source.run.json,
     )
-    read = reading.read_scores(source)
+    read = jobs.facing(reading.read_scores(source), direction)
     title = f"{method} to {reading.size_of(read)}"
     return read, title, lambda: fit_scores(read, calibrator, folds)
 
@@ -451,6 +458,12 @@ class FitResult:
         return cls(known, read, calibrator, advice, folds, look=look, verdict=said)
 
     @property
+    def saved(self) -> Fitted:
+        """The calibrator of the scores as they came."""
+        scale = self.read.mirror
+        return self.fitted if scale is None else self.fitted.mirrored(scale)
+
+    @property
     def segments(self) -> tuple[Any, ...]:
         """What became of each segment, if there are some."""
         found: tuple[Any, ...] = getattr(self.calibrator, "segments_", ())
@@ -571,7 +584,7 @@ def _segments_in_words(result: FitResult) -> str:
 
 def fit_document(result: FitResult, written: Mapping[str, Path | None]) -> dict[str, Any]:
     """The machine's answer to a fit."""
-    fitted, evaluation = result.fitted, result.evaluation
+    fitted, evaluation = result.saved, result.evaluation
     board = getattr(result.calibrator, "leaderboard_", None)
     return {
         **{name: None if path is None else str(path) for name, path in written.items()},
@@ -598,14 +611,14 @@ def write_fit(result: FitResult, written: Mapping[str, Path | None]) -> None:
     output, plot, report = written["calibrator"], written["plot"], written["report"]
     picture = None if plot is None else result.picture(plot.suffix[1:].lower())
     if output is not None and not sources.is_standard(output):
-        save(result.fitted, output)
+        save(result.saved, output)
     if plot is not None and picture is not None:
         write_whole(plot, picture)
     if report is not None and output is not None:
         saved_as = None if sources.is_standard(output) else output
         result.page(saved_as).save(report)
     if output is not None and sources.is_standard(output):
-        sys.stdout.buffer.write(to_json(result.fitted).encode("utf-8"))
+        sys.stdout.buffer.write(to_json(result.saved).encode("utf-8"))
         sys.stdout.buffer.flush()
 
 

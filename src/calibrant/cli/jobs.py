@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.cli.app import command, say, say_json, say_pairs, tell, tell_advice
+from calibrant.cli.app import command, note, say, say_json, say_pairs, tell, tell_advice
 from calibrant.cli.reading import names_of
 from calibrant.cli.sources import Json
 from calibrant.data.documents import read_period
@@ -371,6 +371,21 @@ def refuse_one_class(read: FileScores) -> None:
         )
 
 
+def facing(read: FileScores, direction: str) -> FileScores:
+    """What was read; where low scores are to mean the positive label, read the other way."""
+    from calibrant.fitting.base import direction_of
+
+    if read.several or direction_of(read.data, direction) == "rising":
+        return read
+    turned = read.mirrored()
+    centre = turned.mirror.centre if turned.mirror else 0.0
+    note(
+        f"low scores mean {str(read.pos_label)!r}: they are read as "
+        f"{f'{centre:g} ' if centre else ''}− score; the calibrator takes them as they are"
+    )
+    return turned
+
+
 def refuse_wrong_way(read: FileScores, fitted: Fitted | None) -> None:
     """Refuse a calibrator that gives all rows one probability because the scores run the wrong way:
     most likely the other label is the positive one."""
@@ -383,8 +398,9 @@ def refuse_wrong_way(read: FileScores, fitted: Fitted | None) -> None:
     option = f"--pos-label {shell_quoted(str(fitted.pos_label))}"
     raise InputError(
         f"{look.headline(names_of(read.document))} Nothing was written: the calibrator would "
-        f"give all rows the same probability, {given[0]:.3g}. If {fitted.pos_label!r} is the "
-        f"positive label all the same, add {option}."
+        f"give all rows the same probability, {given[0]:.3g}. If a low score means "
+        f"{str(fitted.pos_label)!r}, as a credit score does, add --direction falling. If a high "
+        f"one should mean it all the same, add {option}."
     )
 
 

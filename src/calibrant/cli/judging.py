@@ -64,6 +64,7 @@ def compare(
     weight: sources.WeightColumn = None,
     method: Methods = None,
     pos_label: sources.PosLabel = None,
+    direction: sources.Direction = "rising",
     cv: Held = 5,
     *,
     run: sources.LocalRun,
@@ -83,7 +84,8 @@ def compare(
         source.refuse_beside()
         usual = jobs.COMPARED_CLASSES if source.several else jobs.COMPARED
         methods = [jobs.offered(name, several=source.several) for name in method or usual]
-        read = reading.read_scores(source)
+        sources.check_direction(direction, several=source.several)
+        read = jobs.facing(reading.read_scores(source), direction)
     title = f"comparing {len(methods)} methods on {reading.size_of(read)}"
     auto = run_with_status(lambda: jobs.compare(read, methods, cv), title, run.json)
     names = reading.names_of(read.document)

@@ -17,6 +17,7 @@ import typer
 
 from calibrant.cli.app import Bar, note
 from calibrant.data.columns import segment_columns_of
+from calibrant.data.door import check_word
 from calibrant.data.lazy import CellsOption, Names, check_cells
 from calibrant.engines.apply import RowFitted
 from calibrant.engines.files import KINDS, ReadOptions, is_calibrator, yes_of
@@ -415,6 +416,14 @@ def said_name(output: Name) -> str:
     return "standard output" if is_standard(output) else str(output)
 
 
+def check_direction(direction: str, *, several: bool = False, features: bool = False) -> None:
+    """Refuse a direction that is none, or that is not for these scores."""
+    check_word("--direction", direction, ("rising", "falling", "auto"))
+    if direction != "rising" and (several or features):
+        beside = "columns of several classes" if several else "--features"
+        raise ParameterError(f"--direction is for one column of scores, not beside {beside}.")
+
+
 def refuse_two(output: Name, json: bool) -> None:
     """Refuse a result and a JSON document that would both go to standard output."""
     if json and is_standard(output):
@@ -515,6 +524,13 @@ PosLabel = Annotated[
     typer.Option(
         metavar="LABEL",
         help="The label that a high score means; default: yes rather than no, else the larger.",
+    ),
+]
+Direction = Annotated[
+    str,
+    typer.Option(
+        metavar="rising|falling|auto",
+        help="Whether a high score means the positive label, or a low one, as of credit scores.",
     ),
 ]
 BinsWord = Annotated[

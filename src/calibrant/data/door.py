@@ -92,6 +92,10 @@ class Rows:
         pos_label = classes[1] if len(classes) == 2 else None
         return cls(np.empty(0), codes, weight, classes, pos_label, share, X=X)
 
+    def mirrored(self, scale: ScoreScale) -> Rows:
+        """The rows with scores of this scale read the other way; see `ScoreScale.centre`."""
+        return replace(self, scores=scale.centre - self.scores, scale=scale.mirrored)
+
     @property
     def labels(self) -> NDArray[Any]:
         """The labels of `unscored` rows; of soft labels, the more probable ones."""

@@ -14,30 +14,16 @@ TABLE_ROUNDING = 1e-12
 SMOOTHING = {"none": 0.0, "laplace": 1.0, "jeffreys": 0.5}
 
 
-def isotonic_blocks(
-    table: ScoreTable, pseudo: float = 0.0, *, falling: bool = False
-) -> tuple[Index, Array]:
+def isotonic_blocks(table: ScoreTable, pseudo: float = 0.0) -> tuple[Index, Array]:
     """First index of every block, and its value n₁/n, strictly increasing; O(D).
 
     With ``pseudo`` each class gets that count in every block, and blocks that no longer rise join.
-    If ``falling``, the values are those of the best falling map, and strictly decreasing.
 
     >>> table = ScoreTable.from_arrays([0.1, 0.3, 0.4, 0.6], [0, 1, 0, 1])
     >>> [part.tolist() for part in isotonic_blocks(table)]
     [[0, 1, 3], [0.0, 0.5, 1.0]]
-    >>> [part.tolist() for part in isotonic_blocks(table, falling=True)]
-    [[0], [0.5]]
     """
-    if not falling:
-        return _rising_blocks(table.negative, table.positive, pseudo)
-    # what falls with the score rises against it
-    starts, values = _rising_blocks(table.negative[::-1], table.positive[::-1], pseudo)
-    ends = np.append(starts[1:], len(table))
-    return (len(table) - ends)[::-1], values[::-1]
-
-
-def _rising_blocks(negative: Array, positive: Array, pseudo: float) -> tuple[Index, Array]:
-    """The blocks of the best rising map, see `isotonic_blocks`."""
+    negative, positive = table.negative, table.positive
     rate = positive / (negative + positive)
     # a stretch that nowhere rises is one block or part of one: pool it before PAV
     starts = np.append(0, np.flatnonzero(rate[1:] > rate[:-1]) + 1)

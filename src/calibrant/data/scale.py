@@ -15,6 +15,7 @@ from calibrant.data.documents import brief
 from calibrant.data.door import check_word, finite_float
 from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError, RangeWarning, caller_level, counts_in_words
+from calibrant.losses import SMALLEST
 
 Kind = Literal["probabilities", "percentages", "margins", "points"]
 
@@ -70,6 +71,26 @@ class ScoreScale(NamedTuple):
         if self.low >= 0.0 and PERCENT[0] < self.high <= PERCENT[1]:
             return "percentages"
         return "points" if max(-self.low, self.high) > FURTHEST else "margins"
+
+    @property
+    def centre(self) -> float:
+        """Scores s that run the other way are read as ``centre`` − s, of the same kind: 1 − p of
+        probabilities, 100 − s of percentages, −s of all others."""
+        return {"probabilities": 1.0, "percentages": PERCENT[1]}.get(self.kind, 0.0)
+
+    @property
+    def mirrored(self) -> ScoreScale:
+        """The scale of mirrored scores.
+
+        >>> all_ends = (0.1, 0.9), (91, 97), (-1, 0), (300, 850)
+        >>> [ScoreScale(*ends).mirrored.kind for ends in all_ends]
+        ['probabilities', 'percentages', 'margins', 'points']
+        """
+        if self.kind == "percentages":
+            return ScoreScale(0.0, PERCENT[1])
+        low, high = self.centre - self.high, self.centre - self.low
+        # margins from −1 to 0 do not become probabilities
+        return ScoreScale(low if self.probabilities else min(low, -SMALLEST), high)
 
     def words(self) -> str:
         """A phrase on how the scores are read as probabilities; empty where they are such.

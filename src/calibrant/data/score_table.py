@@ -478,6 +478,18 @@ class ScoreTable(Frozen):
         """
         return ScoreTable.from_counts(function(self.scores), *self.columns)
 
+    def mirrored(self) -> ScoreTable:
+        """The table of scores that run the other way: of 1 − p, 100 − s or −s (see `ScoreScale`).
+
+        >>> ScoreTable.from_counts([0.25, 0.75], [1, 3], [3, 1]).mirrored()
+        ScoreTable(2 scores from 0.25 to 0.75, weight 8: 4 positive, 4 negative)
+        >>> ScoreTable.from_counts([300, 850], [1, 3], [3, 1]).mirrored().scores.tolist()
+        [-850.0, -300.0]
+        """
+        scale = self.scale
+        turned = self.through(lambda scores: scale.centre - scores)
+        return replace(turned, error=self.error, made=self.made).part_of(scale.mirrored)
+
     def coarse_to_fine(
         self, fit: Callable[[ScoreTable, Array | None], Array], cells: int = 500
     ) -> Array:

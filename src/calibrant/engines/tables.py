@@ -262,7 +262,7 @@ def fit_isotonic(
         "interpolation": "step",
         "smoothing": smoothing,
         "cut": "mid",
-        "increasing": True,
+        "direction": "rising",
         "y_min": None,
         "y_max": None,
         "weights": weights,

@@ -6,6 +6,7 @@ calibrators that need more of a row than its scores.
 
 from __future__ import annotations
 
+import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -43,7 +44,7 @@ from calibrant.data.door import (
 from calibrant.data.scale import OnRange, ScoreRange, ScoreScale
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix, read_score_matrix
 from calibrant.data.score_table import ScoreTable, pooling_facts, weight_in_rows
-from calibrant.errors import AdviceWarning, InputError, caller_level
+from calibrant.errors import AdviceWarning, CalibrationWarning, InputError, caller_level
 from calibrant.fitting.fitted import BESIDE, Fitted, PredictsByRule, RuleReader
 from calibrant.losses import SMALLEST
 from calibrant.rules.base import Map, RowInputs, Rule, VectorMap
@@ -244,6 +245,8 @@ def _jsonable(value: Any) -> Any:
 SCALES: OneOf = OneOf(("auto", "logit", "raw"))
 #: what a weight says; see `calibrant.data.score_table`
 WEIGHTS: OneOf = OneOf(tuple(score_table.WEIGHTS))
+#: whether a high score means the positive label, or a low one; "auto": as the labels say
+DIRECTIONS: OneOf = OneOf(("rising", "falling", "auto"))
 
 
 def uses_logit_scale(scale: str, table: ScoreTable) -> bool:
@@ -271,8 +274,14 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
         all weights changes nothing, and the number of rows is taken as (Σw)²/Σw². ``"counts"``: how
         many equal rows it stands for, so that a weight of 2 is two rows (at most 2⁵³ in all).
         Methods for which only the ratios of weights matter do not have this parameter.
+    direction : {"rising", "falling", "auto"}, default="rising"
+        Whether a high score means ``pos_label``, or a low one, as of credit scores. ``"falling"``
+        reads probabilities s as 1 − s, percentages as 100 − s and all other scores as −s. The map
+        takes scores as they came. ``"auto"`` takes the side that the labels show, by the sign of
+        Spearman's ρ. Of scores that are the probability of the other class, name that class in
+        ``pos_label`` instead.
     pos_label : label, default: the larger class
-        What a high score means.
+        The class whose probability is wanted: what a high score means, unless scores fall.
     classes : two labels, default: those found in y
         Needed only if y may hold a single class whose partner cannot be guessed.
 
@@ -284,6 +293,8 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
         The labels, sorted; the columns of `predict_proba`.
     pos_label_ : label
         The class whose probability `calibrate` gives.
+    direction_ : {"rising", "falling"}
+        How the scores were read. Other attributes of a fit are those of the scores as read.
     score_range_ : ScoreRange
         The scores that it was fitted on: whether they are probabilities, and from where to where.
     """
@@ -292,9 +303,11 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
     events_needed: ClassVar[int] = 0
 
     weights: str | None = None
+    direction: str = "rising"
     pos_label: Any
     classes: Any
     pos_label_: Any
+    direction_: str
 
     def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the map.
@@ -348,7 +361,11 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
         """Fit to a table, by `_fit` or by ``fit``, and set the fitted attributes."""
         if self._whole is not None:
             table = table.part_of(self._whole)
-        self.map_ = (self._fit if fit is None else fit)(self._in_rows(table))
+        direction = direction_of(table, self.direction)
+        read = table.mirrored() if direction == "falling" else table
+        fitted = (self._fit if fit is None else fit)(self._in_rows(read))
+        self.map_ = fitted.mirrored(table.scale.centre) if direction == "falling" else fitted
+        self.direction_ = direction
         self.classes_, self.pos_label_ = classes, pos_label  # after what may fail
         self.score_range_, self._provenance = facts_of_table(table)
         return self
@@ -381,6 +398,38 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
         """
         check_is_fitted(self)
         return score_at(self.map_, probability)
+
+
+def direction_of(table: ScoreTable, asked: str) -> str:
+    """Whether the map of a table rises or falls: as was asked, or of "auto" as the labels show."""
+    if asked != "auto":
+        return asked
+    return "rising" if rises_with_labels(table) else "falling"
+
+
+def rises_with_labels(table: ScoreTable) -> bool:
+    """Whether Spearman's ρ of scores and labels, weighted, is ≥ 0.
+
+    Warns where the 95 % interval of ρ (Fisher's z) contains 0, since either may be true then.
+    """
+    n0, n1 = table.negative / table.total, table.positive / table.total
+    n = n0 + n1
+    rank = np.cumsum(n) - n / 2.0 - 0.5
+    share = float(n1.sum())
+    with_label = float(rank @ n1)  # the covariance of ranks and labels
+    spread = math.sqrt(float(n @ rank**2) * share * (1.0 - share))
+    if spread == 0.0:
+        return True
+    rho, size = min(max(with_label / spread, -1.0), 1.0), table.effective_size
+    if size > 3.0 and abs(rho) < 1.0 and abs(math.atanh(rho)) * math.sqrt(size - 3.0) <= 1.96:
+        warnings.warn(
+            f"whether the map should rise or fall is not sure: Spearman's ρ of scores and labels "
+            f"is {rho:.3g}, no more than chance allows with {size:.4g} rows. Say it: "
+            'direction="rising" or "falling".',
+            CalibrationWarning,
+            stacklevel=caller_level(),
+        )
+    return rho >= 0.0
 
 
 def few_events_warning(calibrator: Any, table: ScoreTable) -> str:
@@ -554,7 +603,12 @@ class OneScoreOrMany(Calibrator, ReadsClassScores):
         self.pos_label_ = None
 
     def _refuse_pos_label(self) -> None:
-        """Refuse ``pos_label`` beside several classes."""
+        """Refuse ``pos_label`` and another direction beside several classes."""
+        if self.direction != "rising":
+            raise InputError(
+                'direction must be "rising" for scores of several classes, but '
+                f"{self.direction!r} came."
+            )
         if self.pos_label is not None:
             raise InputError(
                 "pos_label must be None for scores of several classes, but "

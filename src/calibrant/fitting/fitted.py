@@ -7,7 +7,7 @@ import html
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +25,7 @@ from calibrant.data.documents import (
 )
 from calibrant.data.door import check_distributions, read_scores, row_blocks
 from calibrant.data.frozen import Frozen, thawed_json
-from calibrant.data.scale import OnRange, ScoreRange, check_score_range
+from calibrant.data.scale import OnRange, ScoreRange, ScoreScale, check_score_range
 from calibrant.data.score_matrix import read_score_matrix
 from calibrant.data.segments import NewSegments, segment_columns
 from calibrant.errors import InputError
@@ -216,6 +216,23 @@ class Fitted(PredictsByRule, Frozen):
         column, unused = self.positive_column or 0, self.provenance.get("unused")
         takes = frozenset(map(str, unused if isinstance(unused, tuple) else ()))
         return RuleReader(self.rule, self.classes, column, self.expects, self.provenance, takes)
+
+    def mirrored(self, scale: ScoreScale) -> Fitted:
+        """The calibrator of scores of this scale, where it was fitted to them read the other way.
+
+        >>> from calibrant.maps import Piecewise
+        >>> points = Fitted(Piecewise.step([-500.0], [0.1, 0.8]), (0, 1), 1)
+        >>> points.mirrored(ScoreScale(0, 1000)).calibrate([400, 600]).tolist()
+        [0.8, 0.1]
+        """
+        known, centre = self.score_range, scale.centre
+        ends = None if known is None else (centre - known.high, centre - known.low)
+        return replace(
+            self,
+            rule=self.map.mirrored(centre),
+            params={**self.params, "direction": "falling"},
+            score_range=None if known is None or ends is None else ScoreRange(known.kind, *ends),
+        )
 
     def score_at(self, probability: Any) -> ScoreAt:
         """Which score has this probability of ``pos_label``? A threshold, to the exact double.

@@ -15,6 +15,7 @@ from calibrant.data.door import Limit, Number, OneOf, check_parameters
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.fitting.base import (
+    DIRECTIONS,
     KEPT,
     LABEL_SMOOTHING,
     SCALES,
@@ -67,7 +68,7 @@ class Temperature(OneScoreOrMany):
         of several classes sum to one), and reads anything else as logits.
     label_smoothing : float, default=0.0
         ε: targets are 1 − ε + ε/k for a row's own class and ε/k for the others.
-    pos_label : see `Calibrator`
+    direction, pos_label : see `Calibrator`
         With two classes only.
     classes : see `Calibrator`
         With several classes all of them, in the order of the columns (default: sorted).
@@ -110,6 +111,7 @@ class Temperature(OneScoreOrMany):
 
     scale: str = "auto"
     label_smoothing: float = 0.0
+    direction: str = "rising"
     pos_label: Any = None
     classes: Any = None
 
@@ -117,6 +119,7 @@ class Temperature(OneScoreOrMany):
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "scale": (SCALES,),
         "label_smoothing": (LABEL_SMOOTHING,),
+        "direction": (DIRECTIONS,),
     }
 
     def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:

@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.array_types import Array
 from calibrant.data.door import Limit, Number, OneOf
 from calibrant.data.score_table import ScoreTable
-from calibrant.fitting.base import SCALES, WEIGHTS, Calibrator, uses_logit_scale
+from calibrant.fitting.base import DIRECTIONS, SCALES, WEIGHTS, Calibrator, uses_logit_scale
 from calibrant.losses import logit, sigmoid
 from calibrant.rules.base import Map, in_blocks
 from calibrant.rules.chain import Chain
@@ -44,7 +44,7 @@ class Platt(Calibrator):
         probabilities the logit is far safer. Scores of exactly 0 and 1, which forests and
         neighbours give, have no logit: they count as half as far from the end as the outermost
         score inside (0, 1).
-    weights, pos_label, classes : see `Calibrator`
+    weights, direction, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
@@ -75,6 +75,7 @@ class Platt(Calibrator):
 
     scale: str = "auto"
     weights: str = "importance"
+    direction: str = "rising"
     pos_label: Any = None
     classes: Any = None
 
@@ -82,6 +83,7 @@ class Platt(Calibrator):
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "scale": (SCALES,),
         "weights": (WEIGHTS,),
+        "direction": (DIRECTIONS,),
     }
 
     def _fit(self, table: ScoreTable) -> Map:
@@ -122,7 +124,7 @@ class Beta(Calibrator):
     parameters : {"abm", "am", "ab"}, default="abm"
         All three parameters; a = b (a logistic fit on the logit); or midpoint ½ fixed,
         c = (a − b)·ln 2.
-    weights, pos_label, classes : see `Calibrator`
+    weights, direction, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
@@ -159,6 +161,7 @@ class Beta(Calibrator):
 
     parameters: str = "abm"
     weights: str = "importance"
+    direction: str = "rising"
     pos_label: Any = None
     classes: Any = None
 
@@ -166,6 +169,7 @@ class Beta(Calibrator):
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "parameters": (OneOf(("abm", "am", "ab")),),
         "weights": (WEIGHTS,),
+        "direction": (DIRECTIONS,),
     }
 
     def _fit(self, table: ScoreTable) -> Map:
@@ -248,7 +252,7 @@ class Quadratic(Calibrator):
         base rate plus 1.5·x.
     monotone : bool, default=False
         Whether the parabola must not fall anywhere between the ends of the scores.
-    weights, pos_label, classes : see `Calibrator`
+    weights, direction, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
@@ -291,6 +295,7 @@ class Quadratic(Calibrator):
     shrinkage: float | str = "none"
     monotone: bool = False
     weights: str = "importance"
+    direction: str = "rising"
     pos_label: Any = None
     classes: Any = None
 
@@ -299,6 +304,7 @@ class Quadratic(Calibrator):
         "shrinkage": (OneOf(("none", "identity")), Number(1e-6, 1e6)),
         "monotone": (OneOf((False, True)),),
         "weights": (WEIGHTS,),
+        "direction": (DIRECTIONS,),
     }
 
     def _fit(self, table: ScoreTable) -> Map:
@@ -468,7 +474,7 @@ class LogisticCorrection(Calibrator):
 
     Parameters
     ----------
-    pos_label, classes : see `Calibrator`
+    direction, pos_label, classes : see `Calibrator`
 
     Notes
     -----
@@ -491,10 +497,12 @@ class LogisticCorrection(Calibrator):
     [0.5, 0.881]
     """
 
+    direction: str = "rising"
     pos_label: Any = None
     classes: Any = None
 
     score_method: ClassVar[str] = "decision_function"
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {"direction": (DIRECTIONS,)}
 
     def _fit(self, table: ScoreTable) -> Map:
         return Logistic(0.0, (("x", 2.0),))

@@ -12,7 +12,7 @@ import numpy as np
 from calibrant.data.door import Limit, OneOf, Rows
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable, table_in_rows
-from calibrant.fitting.base import Calibrator
+from calibrant.fitting.base import DIRECTIONS, Calibrator
 from calibrant.fitting.folds import FOLDS, split_rows_with_weight
 from calibrant.fitting.held_out import (
     CLASS_ERRORS,
@@ -40,7 +40,7 @@ class Uncalibrated(Calibrator):
 
     Parameters
     ----------
-    pos_label, classes : see `Calibrator`
+    direction, pos_label, classes : see `Calibrator`
 
     Notes
     -----
@@ -59,8 +59,11 @@ class Uncalibrated(Calibrator):
     [0.4]
     """
 
+    direction: str = "rising"
     pos_label: Any = None
     classes: Any = None
+
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {"direction": (DIRECTIONS,)}
 
     def _fit(self, table: ScoreTable) -> Map:
         kind = table.scale.kind
@@ -86,7 +89,7 @@ class Rescale(Calibrator):
     formula : {"sigmoid", "minmax", "symmetric"}, default="sigmoid"
         ``"sigmoid"``: σ(f). ``"minmax"``: (f − min)/(max − min) [1]_. ``"symmetric"``:
         (f + a)/2a with a = max|f| [2]_.
-    pos_label, classes : see `Calibrator`
+    direction, pos_label, classes : see `Calibrator`
 
     Notes
     -----
@@ -107,11 +110,13 @@ class Rescale(Calibrator):
     """
 
     formula: str = "sigmoid"
+    direction: str = "rising"
     pos_label: Any = None
     classes: Any = None
 
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
-        "formula": (OneOf(("sigmoid", "minmax", "symmetric")),)
+        "formula": (OneOf(("sigmoid", "minmax", "symmetric")),),
+        "direction": (DIRECTIONS,),
     }
 
     def _fit(self, table: ScoreTable) -> Map:

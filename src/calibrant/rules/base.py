@@ -312,6 +312,19 @@ class Map(Rule):
         """
         return self.corrected(float(np.log(factor)))
 
+    def mirrored(self, centre: float) -> Map:
+        """The map that gives a score s what this one gives centre − s.
+
+        So a map that was fitted to mirrored scores is one of the scores themselves.
+
+        >>> from calibrant.maps import Logistic, Piecewise
+        >>> Logistic(0.5, (("x", 2.0),)).mirrored(0.0)
+        Logistic(σ(0.5 -2·x))
+        >>> Piecewise.step([0.3], [0.5, 0.75]).mirrored(1.0)([0.6, 0.8]).tolist()
+        [0.75, 0.5]
+        """
+        self._refuse_unknown("mirror image")
+
     def decision(self, threshold: float) -> Map | None:
         """The map that is 1 where this one gives at least ``threshold``, and 0 elsewhere, exactly.
         None where it is not known on which intervals this one rises and falls."""

@@ -134,6 +134,9 @@ class Chain(Map):
             return Chain((*first, last.shifted(factor)))
         return super().shifted(factor)
 
+    def mirrored(self, centre: float) -> Map:
+        return Chain((self.steps[0].mirrored(centre), *self.steps[1:]))
+
     def _merged(self) -> list[Map]:
         """The steps, without chains in chains; a correction is merged into the formula before
         it."""
@@ -230,6 +233,10 @@ class Interval(Map):
 
     def shifted(self, factor: Array) -> Map:
         low, high, at = (child.shifted(factor) for child in self.children)
+        return Interval(low, high, at, self.level)
+
+    def mirrored(self, centre: float) -> Map:
+        low, high, at = (child.mirrored(centre) for child in self.children)
         return Interval(low, high, at, self.level)
 
     def bounds(self, scores: ArrayLike) -> tuple[Array, Array]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -106,6 +106,9 @@ class Mixture(Map):
             return whole.lowered(axis)
         terms = tuple((weight, member.lowered(axis)) for weight, member in self._used)
         return Clip(Linear(0.0, terms), 0.0, 1.0)
+
+    def mirrored(self, centre: float) -> Map:
+        return replace(self, members=tuple(member.mirrored(centre) for member in self.members))
 
     def of_logit(self, z: Array) -> Array:
         return _average(self.weights, [member.of_logit for member in self.members], z)

@@ -23,7 +23,9 @@ from calibrant.rules.base import (
     word_field,
 )
 from calibrant.rules.plan.nodes import (
+    FIRST,
     LARGEST_DOUBLE,
+    LAST,
     MapInput,
     Node,
     Pieces,
@@ -223,6 +225,24 @@ class Piecewise(Map):
             left, right = (shift_odds(values, factor) for values in (self.left, self.right))
             return replace(self, left=left, right=right)
         return super().shifted(factor)
+
+    def mirrored(self, centre: float) -> Map:
+        """The map with its pieces in the other order.
+
+        A jump lies where centre − s, which is rounded, passes the knot: so the same rows are on
+        the same side of it.
+        """
+        if self.input == "logit":  # 1 − s has the logit −z
+            centre = 0.0
+        knots = self.x[::-1]
+        ends = (np.full(len(knots), end) for end in (FIRST, LAST))
+        falling = np.ones(len(knots), dtype=bool)
+        passed = double_at(first_rank_beyond(knots, lambda s: centre - s, falling, *ends))
+        x = np.where((self.left != self.right)[::-1], passed, centre - knots)
+        starts = np.flatnonzero(np.append(True, x[1:] > x[:-1]))  # centre − s may round two to one
+        last = np.append(starts[1:], len(x)) - 1
+        left, right = self.right[::-1][starts], self.left[::-1][last]
+        return replace(self, x=x[starts], left=left, right=right)
 
     def scaled(self, share: float) -> Map:
         """The map with smaller values, where they are probabilities; else a mixture."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -289,6 +289,13 @@ class Segmented(Map):
         members = tuple(self._whole(key).shifted(factor) for key in self.keys)
         default = self.default.shifted(factor)
         return Segmented(default, self.keys, members, default_keys=self.default_keys)
+
+    def mirrored(self, centre: float) -> Map:
+        """Each map mirrored; those that take what the default gives stay."""
+        maps = self.maps
+        if self.input == "score":
+            maps = tuple(member.mirrored(centre) for member in maps)
+        return replace(self, default=self.default.mirrored(centre), maps=maps)
 
     def decision(self, threshold: float) -> Map | None:
         """The decisions of the default and of all segments; None where one of them is not known."""

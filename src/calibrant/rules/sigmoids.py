@@ -55,6 +55,13 @@ FEATURES_OF_LOGIT: Features = {
 #: features of a score that may be any number, and of one that is a probability
 OF_MARGINS = ("x", "ln_sigmoid", "softplus")
 OF_PROBABILITIES = tuple(name for name in FEATURES if name not in OF_MARGINS)
+#: the features that are exchanged, but for their sign, where a score is mirrored
+MIRRORED = {
+    "ln_p": "neg_ln_1mp",
+    "neg_ln_1mp": "ln_p",
+    "ln_sigmoid": "softplus",
+    "softplus": "ln_sigmoid",
+}
 #: logits are cut at ± this, so that z² and its products stay finite
 LARGEST_LOGIT = 1e8
 #: how far to either side of its middle a sigmoid is drawn, in logits
@@ -235,6 +242,21 @@ class Logistic(Map):
         except InputError:  # numbers beyond what a formula may hold
             return super().corrected(intercept, slope)
 
+    def mirrored(self, centre: float) -> Map:
+        """The formula with the features of centre − s, which are those of s with other signs."""
+        about = 1.0 if self.takes_probabilities else 0.0
+        if centre != about and any(name != "x" for name, _ in self.terms):
+            raise InputError(
+                f"a formula of logits cannot be turned round {centre:g}. Divide percentages by "
+                "100, or turn the scores yourself: pass -scores."
+            )
+        intercept = self.intercept + centre * sum(c for name, c in self.terms if name == "x")
+        terms = tuple(
+            (MIRRORED.get(name, name), c if name == "z2" else -c) for name, c in self.terms
+        )
+        clip = self.clip and (centre - self.clip[1], centre - self.clip[0])
+        return replace(self, intercept=intercept, terms=terms, clip=clip)
+
     def __repr__(self) -> str:
         terms = "".join(f" {c:+.6g}·{name}" for name, c in self.terms)
         inside = "" if self.clip is None else f", clip=({self.clip[0]:.6g}, {self.clip[1]:.6g})"
@@ -286,3 +308,6 @@ class Identity(Map):
 
     def corrected(self, intercept: float, slope: float = 1.0) -> Map:
         return rising_line(intercept, slope)
+
+    def mirrored(self, centre: float) -> Map:
+        return Logistic(0.0, (("z", -1.0),))

@@ -17,7 +17,7 @@ from calibrant.array_types import Array, Flags, Index
 from calibrant.data.door import Each, Limit, Number, OneOf
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import CalibrationWarning, InputError, ParameterError, caller_level
-from calibrant.fitting.base import WEIGHTS, Calibrator
+from calibrant.fitting.base import DIRECTIONS, WEIGHTS, Calibrator
 from calibrant.losses import sigmoid
 from calibrant.methods.binning._kernel import (
     average_of_maxima,
@@ -70,7 +70,7 @@ class ABB(Calibrator):
     cache : int or None, default=None
         Store the result in this many cells of equal width, as in the paper's §2.4, so that the map
         has a fixed size. The cells divide [0, 1], or the range of scores where these leave it.
-    weights, pos_label, classes : see `Calibrator`
+    weights, direction, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
@@ -122,6 +122,7 @@ class ABB(Calibrator):
     variant: str = "exact"
     cache: int | None = None
     weights: str = "importance"
+    direction: str = "rising"
     pos_label: Any = None
     classes: Any = None
 
@@ -133,6 +134,7 @@ class ABB(Calibrator):
         "variant": (OneOf(("exact", "text")),),
         "cache": (Number(1, whole=True), OneOf((None,))),
         "weights": (WEIGHTS,),
+        "direction": (DIRECTIONS,),
     }
 
     def _fit(self, table: ScoreTable) -> Map:
@@ -390,7 +392,7 @@ class SBB(Calibrator):
         gives one binning, as in the paper. ``"empirical"`` takes the λ of the largest evidence
         (summed over all binnings). ``"average"`` averages the best binnings of a grid of λ,
         weighted by evidence, which beats any single λ out of sample.
-    weights, pos_label, classes : see `Calibrator`
+    weights, direction, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
@@ -427,6 +429,7 @@ class SBB(Calibrator):
 
     lambda_: float | str = "average"
     weights: str = "importance"
+    direction: str = "rising"
     pos_label: Any = None
     classes: Any = None
 
@@ -434,6 +437,7 @@ class SBB(Calibrator):
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "lambda_": (Number(0, open=True), OneOf(("empirical", "average"))),
         "weights": (WEIGHTS,),
+        "direction": (DIRECTIONS,),
     }
 
     def _fit(self, table: ScoreTable) -> Map:
@@ -489,7 +493,7 @@ class BBQ(Calibrator):
     models : {"elbow", "all", "best"}, default="elbow"
         Average over the models ranked before the weights fall off (the authors' choice), over all,
         or take the best one alone.
-    weights, pos_label, classes : see `Calibrator`
+    weights, direction, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
@@ -531,6 +535,7 @@ class BBQ(Calibrator):
 
     models: str = "elbow"
     weights: str = "importance"
+    direction: str = "rising"
     pos_label: Any = None
     classes: Any = None
 
@@ -538,6 +543,7 @@ class BBQ(Calibrator):
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "models": (OneOf(("elbow", "all", "best")),),
         "weights": (WEIGHTS,),
+        "direction": (DIRECTIONS,),
     }
 
     def _fit(self, table: ScoreTable) -> Map:

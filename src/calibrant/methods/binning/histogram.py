@@ -13,7 +13,7 @@ from calibrant.data.door import Limit, Number, OneOf
 from calibrant.data.isotonic_blocks import SMOOTHING
 from calibrant.data.score_table import CellColumns, ScoreTable
 from calibrant.errors import InputError, refuse_foreign_names
-from calibrant.fitting.base import WEIGHTS, Calibrator
+from calibrant.fitting.base import DIRECTIONS, WEIGHTS, Calibrator
 from calibrant.fitting.held_out import held_out_path_losses
 from calibrant.losses import sigmoid
 from calibrant.rules.base import Map
@@ -38,7 +38,7 @@ class Histogram(Calibrator):
         Bins of equal weight (the papers'), or of equal width on [0, 1].
     smoothing : {"none", "laplace", "jeffreys"}, default="none"
         Adds 1 or ½ of each class to every bin, so that 0 and 1 are never returned.
-    weights, pos_label, classes : see `Calibrator`
+    weights, direction, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
@@ -73,6 +73,7 @@ class Histogram(Calibrator):
     binning: str = "mass"
     smoothing: str = "none"
     weights: str = "importance"
+    direction: str = "rising"
     pos_label: Any = None
     classes: Any = None
 
@@ -82,6 +83,7 @@ class Histogram(Calibrator):
         "binning": (OneOf(("mass", "width")),),
         "smoothing": (OneOf(tuple(SMOOTHING)),),
         "weights": (WEIGHTS,),
+        "direction": (DIRECTIONS,),
     }
 
     def _fit(self, table: ScoreTable) -> Map:

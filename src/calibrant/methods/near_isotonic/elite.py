@@ -13,7 +13,7 @@ from calibrant.array_types import Array, Flags, Index
 from calibrant.data.door import Limit, Number, OneOf
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import CalibrationWarning, ParameterError, caller_level
-from calibrant.fitting.base import SCALES, WEIGHTS, Calibrator, uses_logit_scale
+from calibrant.fitting.base import DIRECTIONS, SCALES, WEIGHTS, Calibrator, uses_logit_scale
 from calibrant.losses import logit
 from calibrant.methods.near_isotonic._kernel import log_likelihood
 from calibrant.methods.near_isotonic._kernel_lines import (
@@ -89,7 +89,7 @@ class ELiTE(Calibrator):
     n_lambdas : int, default=50
         The number of λ, log-spaced from λ_max to 10⁻⁴·λ_max. Several λ with the same model count
         once.
-    weights, pos_label, classes : see `Calibrator`
+    weights, direction, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
@@ -144,6 +144,7 @@ class ELiTE(Calibrator):
     degree: int = 1
     n_lambdas: int = 50
     weights: str = "importance"
+    direction: str = "rising"
     pos_label: Any = None
     classes: Any = None
 
@@ -159,6 +160,7 @@ class ELiTE(Calibrator):
         "degree": (OneOf((0, 1, 2)),),
         "n_lambdas": (Number(2, 10_000, whole=True),),
         "weights": (WEIGHTS,),
+        "direction": (DIRECTIONS,),
     }
 
     def _fit(self, table: ScoreTable) -> Map:

@@ -19,7 +19,7 @@ from calibrant.data.frozen import Frozen, read_only
 from calibrant.data.isotonic_blocks import SMOOTHING
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError
-from calibrant.fitting.base import WEIGHTS, Calibrator
+from calibrant.fitting.base import DIRECTIONS, WEIGHTS, Calibrator
 from calibrant.losses import sigmoid
 from calibrant.methods.near_isotonic._kernel import (
     AnyIndex,
@@ -75,7 +75,7 @@ class ENIR(Calibrator):
         Steps cut halfway between scores, or straight lines between the averages at the scores.
     smoothing : {"auto", "none", "laplace", "jeffreys"}, default="auto"
         Adds nothing, 1 or ½ of each class to every bin of every model, after it is scored.
-    weights, pos_label, classes : see `Calibrator`
+    weights, direction, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
@@ -124,6 +124,7 @@ class ENIR(Calibrator):
     interpolation: str = "auto"
     smoothing: str = "auto"
     weights: str = "importance"
+    direction: str = "rising"
     pos_label: Any = None
     classes: Any = None
 
@@ -136,6 +137,7 @@ class ENIR(Calibrator):
         "interpolation": (OneOf(("auto", "step", "linear")),),
         "smoothing": (OneOf(("auto", *SMOOTHING)),),
         "weights": (WEIGHTS,),
+        "direction": (DIRECTIONS,),
     }
 
     def _fit(self, table: ScoreTable) -> Map:

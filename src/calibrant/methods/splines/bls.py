@@ -14,7 +14,7 @@ from scipy.special import expit, ndtr, ndtri
 from calibrant.array_types import Array, Index
 from calibrant.data.door import Each, Limit, Number, OneOf
 from calibrant.data.score_table import ScoreTable
-from calibrant.fitting.base import WEIGHTS, Calibrator
+from calibrant.fitting.base import DIRECTIONS, WEIGHTS, Calibrator
 from calibrant.losses import logit, sigmoid
 from calibrant.rules.base import Map, in_blocks
 from calibrant.rules.chain import Interval
@@ -96,7 +96,7 @@ class BLS(Calibrator):
     moderation : float, default=0.25
         How far uncertain log-odds are drawn towards those of the base rate: 0 not at all, 1 as
         far as the posterior mean is.
-    weights, pos_label, classes : see `Calibrator`
+    weights, direction, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
@@ -166,6 +166,7 @@ class BLS(Calibrator):
     power: float = 0.5
     moderation: float = 0.25
     weights: str = "importance"
+    direction: str = "rising"
     pos_label: Any = None
     classes: Any = None
 
@@ -176,6 +177,7 @@ class BLS(Calibrator):
         "power": (Number(0, 10),),
         "moderation": (Number(0, 1),),
         "weights": (WEIGHTS,),
+        "direction": (DIRECTIONS,),
     }
 
     @one_thread()

@@ -12,7 +12,7 @@ from calibrant.array_types import Array
 from calibrant.data.door import Limit, Number, OneOf
 from calibrant.data.frozen import read_only
 from calibrant.data.score_table import CellColumns, ScoreTable
-from calibrant.fitting.base import WEIGHTS, Calibrator
+from calibrant.fitting.base import DIRECTIONS, WEIGHTS, Calibrator
 from calibrant.fitting.held_out import held_out_path_losses
 from calibrant.losses import logit
 from calibrant.rules.base import Map, in_blocks
@@ -70,7 +70,7 @@ class Spline(Calibrator):
     tails : {"flat", "linear"}, default="flat"
         Beyond the outermost scores f is constant, or goes on straight. A straight tail trusts the
         slope at the end: a steep one may reach 0 or 1.
-    weights, pos_label, classes : see `Calibrator`
+    weights, direction, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
@@ -138,6 +138,7 @@ class Spline(Calibrator):
     monotone: bool = False
     tails: str = "flat"
     weights: str = "importance"
+    direction: str = "rising"
     pos_label: Any = None
     classes: Any = None
 
@@ -148,6 +149,7 @@ class Spline(Calibrator):
         "monotone": (OneOf((False, True)),),
         "tails": (OneOf(("flat", "linear")),),
         "weights": (WEIGHTS,),
+        "direction": (DIRECTIONS,),
     }
 
     @one_thread()

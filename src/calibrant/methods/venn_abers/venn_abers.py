@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.array_types import Array
 from calibrant.data.door import Limit, Number, OneOf
 from calibrant.data.score_table import ScoreTable
-from calibrant.fitting.base import WEIGHTS, Calibrator
+from calibrant.fitting.base import DIRECTIONS, WEIGHTS, Calibrator
 from calibrant.fitting.folds import TableFolds
 from calibrant.methods.venn_abers._kernel import venn_abers
 from calibrant.rules.base import Map
@@ -37,7 +37,7 @@ class VennAbers(Calibrator):
     merge : {"log", "brier"}, default="log"
         The loss for which the merged probability is minimax: its regret is the same for either
         label.
-    weights, pos_label, classes : see `Calibrator`
+    weights, direction, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
@@ -94,6 +94,7 @@ class VennAbers(Calibrator):
     cv: int | None = None
     merge: str = "log"
     weights: str = "importance"
+    direction: str = "rising"
     pos_label: Any = None
     classes: Any = None
 
@@ -102,6 +103,7 @@ class VennAbers(Calibrator):
         "cv": (OneOf((None,)), Number(2, 100, whole=True)),
         "merge": (OneOf(("log", "brier")),),
         "weights": (WEIGHTS,),
+        "direction": (DIRECTIONS,),
     }
 
     def _fit(self, table: ScoreTable) -> Map:

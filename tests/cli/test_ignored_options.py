@@ -70,6 +70,7 @@ WORDS = {
     "--save": ["other.json"],
     "--when": ["monday"],
     "--pos-label": ["0"],
+    "--direction": ["falling"],
     "--calibrator": ["one.json"],
     "--reference": ["old.csv"],
     "--model": ["rows.csv"],

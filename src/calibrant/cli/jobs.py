@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 # --- Methods by the names that the command line knows them by -------------------------------------
 
 #: parameters that the command line fills in itself, or that are no plain values
-OWN = ("pos_label", "classes", "candidates", "progress")
+OWN = ("direction", "pos_label", "classes", "candidates", "progress")
 #: the method whose own folds are those of the estimate, --cv
 JUDGES = "auto"
 #: what every comparison holds without being asked

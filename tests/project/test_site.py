@@ -115,12 +115,13 @@ def test_lists_are_lists_without_an_empty_line(hooks):
         assert hooks.spaced(text) == text
 
 
-def test_printed_sentences_are_marked(hooks):
+def test_long_printed_lines_are_marked(hooks):
     rows, sentence = "```text\na  b\n```", f"```text\n{'word ' * 40}\n```"
-    assert hooks.wrapped(rows) == rows
-    assert hooks.wrapped(sentence).startswith("```{.text .sentences}\n")
+    assert hooks.marked(rows) == rows
+    assert hooks.marked(sentence).startswith("```{.text .sentences}\n")
+    assert hooks.marked(f"```\n{'word ' * 22}\n```").startswith("```{.text .wide}\n")
     between = f"```python\nx\n```\n{'word ' * 40}\n```sh\ny\n```"
-    assert hooks.wrapped(between) == between
+    assert hooks.marked(between) == between
 
 
 # --- the reference --------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -193,6 +194,15 @@ def test_the_site_asks_no_other_host(site):
         assert not asks.search(page.read_text(encoding="utf-8")), page.name
     for sheet in site.rglob("*.css"):
         assert "url(http" not in sheet.read_text(encoding="utf-8"), sheet.name
+
+
+@pytest.mark.full
+def test_what_people_search_for_is_found_in_headings(site):
+    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
+    titles = " ".join(page["title"] for page in index["docs"])
+    found = set(re.split(index["config"]["separator"], titles.lower()))
+    words = "conformal ordinal cite credit fico inverse low bad conformal top k weights ties"
+    assert set(words.split()) <= found
 
 
 @pytest.mark.full

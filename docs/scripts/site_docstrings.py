@@ -35,15 +35,15 @@ CHOICE = re.compile(r"\{([^{}]+)\}")
 NAMED = re.compile(r"(?<![`\w])`(?:cal\.|calibrant\.)?([\w.]+)`(?!`)")
 #: methods that most people call, in the order in which they do
 FIRST = (
-    "fit", "update", "calibrate", "predict_proba", "predict", "top_label", "class_wise", "explain", "verdict",
-    "worst", "score_at", "to_fitted", "save", "load", "to_frame",
-)  # fmt: skip
+    *("fit", "update", "calibrate", "predict_proba", "predict", "top_label", "class_wise"),
+    *("explain", "verdict", "worst", "score_at", "to_fitted", "save", "load", "to_frame"),
+)
 #: methods for pipelines, tables and those who write a method of their own
 LAST = (
-    "to_dict", "from_dict", "transform", "get_feature_names_out", "fit_table", "fit_tables", "fit_rows",
-    "update_table", "predict_rows", "judges_inputs", "companion", "set_params", "get_metadata_routing",
-    "children", "arrays", "plan", "lowered", "stages", "simple",
-)  # fmt: skip
+    *("to_dict", "from_dict", "transform", "get_feature_names_out", "fit_table", "fit_tables"),
+    *("fit_rows", "update_table", "predict_rows", "judges_inputs", "companion", "set_params"),
+    *("get_metadata_routing", "children", "arrays", "plan", "lowered", "stages", "simple"),
+)
 DOI = re.compile(r"\bdoi:\s*(10\.\d+/[^\s,]*[^\s,.;])")
 ARXIV = re.compile(r"\barXiv:(\d{4}\.\d{4,5})")
 
@@ -109,7 +109,7 @@ def _doi(found: re.Match[str]) -> str:
 
 
 def by_use(member: griffe.Object | griffe.Alias) -> int:
-    """Where a method stands on the page of its class; all others are between the first and the last.
+    """Where a method stands on its class's page: first, last, or between.
 
     >>> [by_use(griffe.Function(name)) for name in ("fit", "calibrate", "drift", "to_dict")]
     [0, 1, 15, 16]

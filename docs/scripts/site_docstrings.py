@@ -90,7 +90,8 @@ def _item(found: re.Match[str]) -> str:
     if ELSEWHERE.match(kind):
         said = kind[0].upper() + kind[1:]
         return "\n".join(f"{indent}{name}\n{indent}    {said}." for name in names.split(", "))
-    return f"{indent}{names} : {CHOICE.sub(_choice, kind)}"
+    plain = kind.replace("`", "")  # types are set as code already
+    return f"{indent}{names} : {CHOICE.sub(_choice, plain)}"
 
 
 def _choice(found: re.Match[str]) -> str:

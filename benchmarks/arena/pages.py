@@ -25,6 +25,8 @@ QUOTING = (
     ROOT / "docs" / "evidence" / "arena.md", ROOT / "docs" / "index.md", ROOT / "README.md",
 )  # fmt: skip
 #: what must stand beside the share made worse
+NO_MORE_GAIN = "No other method gains more on average"
+NO_LESS_HARM = "none does harm less often"
 ABSTAINS = (
     "Only calibrant's default keeps scores as they are unless a change is better beyond noise: "
     "the share made worse compares that gate with none."
@@ -292,11 +294,12 @@ def words(results: pd.DataFrame) -> str:
             more = [name for name in gained.index if gained[name] > gained[OURS]]
             safe = frame["made worse"].drop(NOTHING)
             safer = [name for name in safe.index if safe[name] < safe[OURS]]
+            gain = f"Gain more on average: {', '.join(more)}" if more else NO_MORE_GAIN
+            harm = f"do harm less often: {', '.join(safer)}" if safer else NO_LESS_HARM
             lines.append(
                 f"- {KINDS[kind]}, {measure}: calibrant's win rate is number {place} of "
                 f"{len(frame)}" + (f", behind {ahead}" if ahead else "") + ". "
-                f"Larger mean gain: {', '.join(more) or 'none'}. "
-                f"Made worse less often: {', '.join(safer) or 'none'}."
+                f"{gain}, and {harm}."
             )
     return "\n".join(lines)
 
@@ -312,7 +315,7 @@ def in_short(results: pd.DataFrame) -> str:
             f"With {KINDS[kind]} it beats {100 * ours['win rate']:.0f} % of the other methods on "
             f"average ({best.name}, the best of the others: {100 * best['win rate']:.0f} %); the "
             f"log loss gets worse in {100 * ours['made worse']:.0f} % of experiments "
-            f"({100 * best['made worse']:.0f} %)."
+            f"({best.name}: {100 * best['made worse']:.0f} %)."
         )
     return " ".join([*said, ABSTAINS])
 

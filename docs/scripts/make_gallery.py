@@ -26,7 +26,6 @@ from typing import Any
 
 GALLERY = Path(__file__).parent.parent / "gallery"
 PICTURES = GALLERY / "pictures"
-THUMBNAIL = (180, 135)
 OPENING = "After this example you can "
 #: letters in a line of what is printed
 WIDTH = 88
@@ -202,21 +201,15 @@ def notebook(cells: list[Cell], folder: Path) -> str:
     return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
 
 
-def shrink(picture: Path, target: Path, size: tuple[int, int] | None = None) -> None:
+def shrink(picture: Path, target: Path) -> None:
     """The picture in few colours and without metadata, so that an unchanged one stays the same."""
     from PIL import Image
 
-    image = Image.open(picture).convert("RGB")
-    if size is not None:
-        image.thumbnail(size, Image.Resampling.LANCZOS)
-        canvas = Image.new("RGB", size, "white")
-        canvas.paste(image, ((size[0] - image.width) // 2, (size[1] - image.height) // 2))
-        image = canvas
-    image.quantize(64).save(target, optimize=True)
+    Image.open(picture).convert("RGB").quantize(64).save(target, optimize=True)
 
 
 def index() -> str:
-    """The first page of the gallery, from the scripts alone."""
+    """The first page of the gallery: what each example promises, and its last picture."""
     parts = [
         "# Gallery",
         "After this page you can take a whole job that was run, from a model to probabilities\n"
@@ -226,13 +219,17 @@ def index() -> str:
         "what all of them need.",
     ]
     for section, names in SECTIONS.items():
-        rows = ["| | |", "|---|---|"]
+        cards = []
         for name in names:
             cells = cells_of((GALLERY / f"{name}.py").read_text(encoding="utf-8"))
-            title = title_of(cells)
-            small = f"[![]({PICTURES.name}/small_{name}.png)]({name}.md)"
-            rows.append(f"| {small} | **[{title}]({name}.md)**<br>{promise_of(cells)} |")
-        parts += [f"## {section}", "\n".join(rows)]
+            shown = (GALLERY / f"{name}.md").read_text(encoding="utf-8")
+            *_, picture = re.findall(rf"\({PICTURES.name}/[^)]+\)", shown)
+            cards.append(
+                f"-   **[{title_of(cells)}]({name}.md)**\n\n    {promise_of(cells)}\n\n"
+                f"    [![]{picture}]({name}.md)"
+            )
+        listed = "\n\n".join(cards)
+        parts.append(f'## {section}\n\n<div class="grid cards" markdown>\n\n{listed}\n\n</div>')
     return "\n\n".join(parts) + "\n"
 
 
@@ -243,7 +240,6 @@ def make(name: str) -> None:
         run(cells, folder)
         for picture in (picture for cell in cells for picture in cell.pictures):
             shrink(folder / picture, PICTURES / picture)
-            shrink(folder / picture, PICTURES / f"small_{name}.png", THUMBNAIL)
     (GALLERY / f"{name}.md").write_text(page(name, cells), encoding="utf-8")
     (GALLERY / f"{name}.ipynb").write_text(notebook(cells, PICTURES), encoding="utf-8")
 

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 import griffe
+from mkdocstrings_handlers.python._internal import rendering
 
 PAGES = Path(__file__).parent.parent / "reference" / "api"
 
@@ -32,6 +33,17 @@ ELSEWHERE = re.compile(r"(?:see|as in) `\w+`$")
 CHOICE = re.compile(r"\{([^{}]+)\}")
 #: a name of ours
 NAMED = re.compile(r"(?<![`\w])`(?:cal\.|calibrant\.)?([\w.]+)`(?!`)")
+#: methods that most people call, in the order in which they do
+FIRST = (
+    *("fit", "update", "calibrate", "predict_proba", "predict", "top_label", "class_wise"),
+    *("explain", "verdict", "worst", "score_at", "to_fitted", "save", "load", "to_frame"),
+)
+#: methods for pipelines, tables and those who write a method of their own
+LAST = (
+    *("to_dict", "from_dict", "transform", "get_feature_names_out", "fit_table", "fit_tables"),
+    *("fit_rows", "update_table", "predict_rows", "judges_inputs", "companion", "set_params"),
+    *("get_metadata_routing", "children", "arrays", "plan", "lowered", "stages", "simple"),
+)
 DOI = re.compile(r"\bdoi:\s*(10\.\d+/[^\s,]*[^\s,.;])")
 ARXIV = re.compile(r"\barXiv:(\d{4}\.\d{4,5})")
 
@@ -78,7 +90,8 @@ def _item(found: re.Match[str]) -> str:
     if ELSEWHERE.match(kind):
         said = kind[0].upper() + kind[1:]
         return "\n".join(f"{indent}{name}\n{indent}    {said}." for name in names.split(", "))
-    return f"{indent}{names} : {CHOICE.sub(_choice, kind)}"
+    plain = kind.replace("`", "")  # types are set as code already
+    return f"{indent}{names} : {CHOICE.sub(_choice, plain)}"
 
 
 def _choice(found: re.Match[str]) -> str:
@@ -94,6 +107,20 @@ def _reference(found: re.Match[str]) -> str:
 def _doi(found: re.Match[str]) -> str:
     shown = found[1].replace("<", "&lt;")
     return f"[doi:{shown}](https://doi.org/{quote(found[1])})"
+
+
+def by_use(member: griffe.Object | griffe.Alias) -> int:
+    """Where a method stands on its class's page: first, last, or between.
+
+    >>> [by_use(griffe.Function(name)) for name in ("fit", "calibrate", "drift", "to_dict")]
+    [0, 2, 15, 16]
+    """
+    if member.name in LAST:
+        return len(FIRST) + 1 + LAST.index(member.name)
+    return FIRST.index(member.name) if member.name in FIRST else len(FIRST)
+
+
+rendering._order_map["source"] = by_use  # the handler has no option for an order of one's own
 
 
 class SiteDocstrings(griffe.Extension):

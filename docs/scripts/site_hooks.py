@@ -90,17 +90,20 @@ def spaced(text: str) -> str:
 
 #: a fenced block: its language, and what is in it
 BLOCK = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.M | re.S)
+#: longer lines need smaller letters
+WIDE = 100
 #: longer lines are sentences, not rows of a table
 LONG = 120
 
 
-def wrapped(text: str) -> str:
-    """A page whose printed sentences are marked, so that the style sheet can wrap them."""
+def marked(text: str) -> str:
+    """A page whose long printed lines are marked: the style sheet wraps or shrinks them."""
 
     def mark(found: re.Match[str]) -> str:
-        printed = found[1] in ("", "text")
-        long = max(map(len, found[2].splitlines()), default=0) > LONG
-        return f"```{{.text .sentences}}\n{found[2]}```" if printed and long else found[0]
+        length = max(map(len, found[2].splitlines()), default=0)
+        if found[1] not in ("", "text") or length <= WIDE:
+            return found[0]
+        return f"```{{.text .{'sentences' if length > LONG else 'wide'}}}\n{found[2]}```"
 
     return BLOCK.sub(mark, text)
 
@@ -201,7 +204,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
     text, wrong = linked(whole, source, docs, config["repo_url"])
     for words in [*missing, *wrong]:
         log.warning("%s: %s", page.file.src_uri, words)
-    return wrapped(spaced(text))
+    return marked(spaced(text))
 
 
 def on_post_page(output: str, **_: Any) -> str:

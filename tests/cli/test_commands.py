@@ -808,9 +808,12 @@ def test_the_bar_is_for_terminals_and_for_long_jobs(monkeypatch, capsys):
 # --- the demonstration --------------------------------------------------------------------------
 
 
-def test_demo_does_the_whole_job(run):
+def test_demo_does_the_whole_job(run, root):
     code, out, err = run("demo", "look here")
     assert (code, err) == (0, "")
+    front = (root / "docs" / "index.md").read_text(encoding="utf-8")
+    shown = re.findall(r"(?s)```text\n(.*?)```", front)[0].splitlines()
+    assert all(line in out for line in shown if line != "…")
     folder = Path("look here")
     names = {"scores.csv", "new.csv", "calibrator.json", "calibrated.csv", "reliability.png"}
     assert {path.name for path in folder.iterdir()} == {*names, "report.html"}

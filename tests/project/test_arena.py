@@ -381,8 +381,8 @@ def test_the_page_says_where_a_peer_wins(root, standings):
     )
     said = pages.words(results)
     assert "number 2 of 3, behind peer" in said
-    assert "Larger mean gain: peer" in said
-    assert "Made worse less often: peer" in said
+    assert "Gain more on average: peer" in said
+    assert "do harm less often: peer" in said
 
 
 @pytest.mark.full

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -115,12 +116,13 @@ def test_lists_are_lists_without_an_empty_line(hooks):
         assert hooks.spaced(text) == text
 
 
-def test_printed_sentences_are_marked(hooks):
+def test_long_printed_lines_are_marked(hooks):
     rows, sentence = "```text\na  b\n```", f"```text\n{'word ' * 40}\n```"
-    assert hooks.wrapped(rows) == rows
-    assert hooks.wrapped(sentence).startswith("```{.text .sentences}\n")
+    assert hooks.marked(rows) == rows
+    assert hooks.marked(sentence).startswith("```{.text .sentences}\n")
+    assert hooks.marked(f"```\n{'word ' * 22}\n```").startswith("```{.text .wide}\n")
     between = f"```python\nx\n```\n{'word ' * 40}\n```sh\ny\n```"
-    assert hooks.wrapped(between) == between
+    assert hooks.marked(between) == between
 
 
 # --- the reference --------------------------------------------------------------------------------
@@ -195,7 +197,16 @@ def test_the_site_asks_no_other_host(site):
 
 
 @pytest.mark.full
-def test_pages_are_read_as_they_are_elsewhere(site):
+def test_what_people_search_for_is_found_in_headings(site):
+    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
+    titles = " ".join(page["title"] for page in index["docs"])
+    found = set(re.split(index["config"]["separator"], titles.lower()))
+    words = "conformal ordinal cite credit fico inverse low bad conformal top k weights ties"
+    assert set(words.split()) <= found
+
+
+@pytest.mark.full
+def test_pages_are_read_as_they_are_elsewhere(site, hooks):
     """Lists, tables and blocks are those that CommonMark sees, the reference apart."""
     common = pytest.importorskip("markdown_it").MarkdownIt("commonmark").enable("table")
     for source in DOCS.rglob("*.md"):
@@ -205,7 +216,8 @@ def test_pages_are_read_as_they_are_elsewhere(site):
             continue
         text = page.read_text(encoding="utf-8")
         found = text[text.index("<article") : text.index("</article>")]
-        wanted = common.render(source.read_text(encoding="utf-8"))
+        results = ROOT / "experiments" / "results" / source.name
+        wanted = common.render(hooks.folded(source.read_text(encoding="utf-8"), results)[0])
         for tag in ("li", "table", "tr", "pre", "h2", "h3", "img"):
             count = [len(re.findall(rf"<{tag}[ >]", one)) for one in (found, wanted)]
             assert count[0] == count[1], (source.name, tag)

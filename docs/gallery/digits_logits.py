@@ -72,7 +72,6 @@ figure = cal.reliability_diagram(
     outputs["Temperature"].max(axis=1),
     raw=outputs["as it came"].max(axis=1),
     names=("after a temperature", "as it came"),
-    binning="mass",
     bins=6,
 )
 figure.savefig("digits_logits.png")

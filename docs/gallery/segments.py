@@ -68,7 +68,6 @@ figure = cal.reliability_diagram(
     segments=branch[~fit][chosen],
     band=None,
     bins=6,
-    binning="mass",
 )
 figure.savefig("segments.png")
 

@@ -75,7 +75,6 @@ figure = cal.reliability_diagram(
     {"a curve": p, "columns": q},
     segments=columns["channel"][new],
     bins=6,
-    binning="mass",
     band=None,
 )
 figure.savefig("channels.png")

@@ -83,7 +83,7 @@ def rare_events() -> dict[str, object]:
     wide = random.beta(0.6, 200.0, 200_000)
     hit = (random.random(len(wide)) < 0.6 * wide).astype(int)
     return {
-        "rare": cal.reliability_diagram(y, p, binning="mass", title="Rare events, equal mass"),
+        "rare": cal.reliability_diagram(y, p, title="Rare events"),
         "rare_odds": cal.reliability_diagram(hit, wide, curve="isotonic", axes="logit"),
     }
 

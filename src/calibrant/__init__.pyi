@@ -20,6 +20,7 @@ from calibrant.auto.advice import advise as advise
 from calibrant.auto.auto import AutoCalibrator as AutoCalibrator
 from calibrant.data.score_matrix import ScoreMatrix as ScoreMatrix
 from calibrant.data.score_table import ScoreTable as ScoreTable
+from calibrant.diagrams.draw.reliability import ReliabilityDisplay as ReliabilityDisplay
 from calibrant.diagrams.draw.reliability import reliability_diagram as reliability_diagram
 from calibrant.diagrams.learning import learning_curve as learning_curve
 from calibrant.engines.apply import add_probabilities as add_probabilities

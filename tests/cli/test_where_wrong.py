@@ -120,3 +120,23 @@ def test_dates_are_refused(run):
     code, _, err = run("evaluate", "t.parquet", "-p", "p", "-l", "y", "--features", "day")
     assert code != 0
     assert "feature column 'day' must hold numbers or words" in err
+
+
+def test_a_report_tells_whether_one_map_fits_all_segments(run):
+    words = ("report", "d.csv", "-s", "p", "-l", "y", "-m", "platt", "-o", "r.html", "--json")
+    code, out, _ = run(*words, "--segment", "country")
+    assert code == 0
+    page = json.loads(out)
+    assert sorted(panel["name"] for panel in page["panels"]) == ["de", "fr", "it"]
+    assert any("segments stay miscalibrated" in line for line in page["advice"])
+    assert "Segments" in Path("r.html").read_text(encoding="utf-8")
+    wanted = cal.calibration_report(
+        FRAME["p"],
+        FRAME["y"],
+        calibrator=cal.AutoCalibrator(candidates={"platt": cal.Platt()}, cv=5),
+        segments=FRAME["country"],
+    )
+    for found, panel in zip(page["panels"], wanted.panels, strict=True):
+        assert found["name"] == panel.name
+        assert found["figures"] == pytest.approx(dict(panel.figures))
+    assert page["advice"] == list(wanted.advice)

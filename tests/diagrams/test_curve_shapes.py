@@ -359,6 +359,7 @@ def test_a_simultaneous_band_around_the_curve_holds_a_rising_truth():
         y, p = simulate(500, seed, 2.0)
         for curve in missed:
             options = {"curve": curve, "band": "confidence", "bands": "simultaneous"}
+            options |= {"binning": "width"}
             found = reliability_curve(y, p, level=0.9, **options)
             truth = truth_of(found.x, 2.0)
             if curve == "binned":

@@ -70,7 +70,7 @@ def test_miscalibration_costs_and_order_alone_does_not_save():
 
 def test_a_curve_is_a_value_and_prints():
     curve = decision_curve(Y, P)
-    assert len(curve.thresholds) == 99
+    assert len(curve.thresholds) == 81
     assert curve == decision_curve(Y, P) == pickle.loads(pickle.dumps(curve))
     assert hash(curve) == hash(decision_curve(Y, P))
     lines = str(curve).splitlines()
@@ -85,9 +85,30 @@ def test_a_curve_is_a_value_and_prints():
         "treat",
         "none",
     ]
-    assert lines[-1] == "(11 of 99 thresholds)"
+    assert lines[-1] == "(11 of 81 thresholds)"
     back = json.loads(json.dumps(curve.to_dict(), allow_nan=False))
     assert back["net_benefit"] == curve.net_benefit.tolist()
+
+
+@pytest.mark.parametrize(
+    ("largest", "step", "last"),
+    [
+        (1.0, 0.01, 0.99),
+        (0.8, 0.01, 0.8),
+        (0.1234, 0.01, 0.13),
+        (0.1, 0.001, 0.1),
+        (0.0342, 0.001, 0.035),
+        (2e-5, 1e-6, 2e-5),
+        (1e-9, 1e-6, 1e-6),
+        (0.0, 0.01, 0.01),
+    ],
+)
+def test_thresholds_end_where_predictions_end(largest, step, last):
+    p = np.append(np.linspace(0.0, largest, 50), 0.0)
+    curve = decision_curve(np.arange(51) % 2, {"one": p, "lower": p / 2})
+    assert curve.thresholds[0] == pytest.approx(step)
+    assert curve.thresholds[-1] == pytest.approx(last)
+    np.testing.assert_allclose(np.diff(curve.thresholds), step)
 
 
 @pytest.mark.parametrize(

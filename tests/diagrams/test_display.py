@@ -29,7 +29,8 @@ def ax():
 
 
 def legend(display):
-    return [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    whole = display.ax_.get_legend() or display.figure_.legends[0]
+    return [text.get_text() for text in whole.get_texts()]
 
 
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
@@ -52,7 +53,8 @@ def test_an_estimator_is_its_predictions(pos_label):
     of_numbers = ReliabilityDisplay.from_predictions(NAMES[200:], p, pos_label=pos_label)
     assert of_model.curve_ == of_numbers.curve_
     assert of_model.curve_ == cal.diagrams.reliability_curve(NAMES[200:], p, pos_label=pos_label)
-    assert (of_model.name, of_numbers.name) == ("GaussianNB", "predictions")
+    assert (of_model.estimator_name, of_numbers.estimator_name) == ("GaussianNB", None)
+    assert legend(of_numbers)[1:2] == ["predictions"]
 
 
 def test_the_figure_is_that_of_reliability_diagram():
@@ -99,7 +101,8 @@ def test_calibrators_and_frames_are_estimators_too():
     assert display.curve_ == cal.diagrams.reliability_curve(NAMES, calibrator.calibrate(scores))
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
     wrapped = cal.CalibratedClassifier(LogisticRegression(), "platt").fit(frame, NAMES)
-    assert ReliabilityDisplay.from_estimator(wrapped, frame, NAMES).name == "CalibratedClassifier"
+    display = ReliabilityDisplay.from_estimator(wrapped, frame, NAMES)
+    assert display.estimator_name == "CalibratedClassifier"
 
 
 def test_what_cannot_be_shown_is_refused():
@@ -112,3 +115,89 @@ def test_what_cannot_be_shown_is_refused():
         ReliabilityDisplay.from_predictions(Y, Y * 0.5, ax=3)
     with pytest.raises(cal.errors.InputError, match="pos_label"):
         ReliabilityDisplay.from_estimator(MODEL, X, NAMES, pos_label="maybe")
+
+
+# --- what scikit-learn's own tests ask of CalibrationDisplay --------------------------------------
+
+P = MODEL.predict_proba(X)[:, 1]
+
+
+@pytest.mark.parametrize("make", ["from_estimator", "from_predictions"])
+def test_it_is_plotted_again_under_its_name_or_another(make):
+    data = (MODEL, X, NAMES) if make == "from_estimator" else (NAMES, P)
+    display = getattr(ReliabilityDisplay, make)(*data, name="hand-made")
+    assert display.estimator_name == "hand-made"
+    first = display.figure_
+    assert display.plot() is display
+    assert display.figure_ is not first
+    assert "hand-made" in legend(display)
+    display.plot(name="another")
+    assert "another" in legend(display)
+    assert "hand-made" not in legend(display)
+    assert display.estimator_name == "hand-made"
+
+
+def test_it_is_made_of_a_curve_too(ax):
+    curve = cal.diagrams.reliability_curve(NAMES, P)
+    display = ReliabilityDisplay(curve, estimator_name="Bayes", pos_label="yes")
+    assert not hasattr(display, "line_")
+    display.plot(ax=ax)
+    assert display.curve_ is curve
+    assert display.pos_label == "yes"
+    assert (display.ax_, display.figure_) == (ax, ax.figure)
+    assert display.line_ in ax.lines
+    np.testing.assert_array_equal(display.line_.get_xdata(), display.prob_pred)
+    np.testing.assert_array_equal(display.line_.get_ydata(), display.prob_true)
+    np.testing.assert_array_equal(display.prob_true, curve.fraction)
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"c": "red", "lw": 2, "ls": "-."},
+        {"color": "red", "linewidth": 2, "linestyle": "-."},
+    ],
+)
+@pytest.mark.parametrize("curve", ["binned", "isotonic", "smooth"])
+def test_keywords_of_the_line_by_either_of_their_names(keywords, curve):
+    display = ReliabilityDisplay.from_estimator(MODEL, X, NAMES, curve=curve, alpha=0.8, **keywords)
+    assert display.line_.get_color() == "red"
+    assert display.line_.get_linewidth() == 2
+    assert display.line_.get_linestyle() == "-."
+    assert display.line_.get_alpha() == 0.8
+    again = display.plot(marker="*", label="starred")
+    assert again.line_.get_marker() == "*"
+    assert "starred" in legend(again)
+
+
+def test_the_band_and_the_histogram_have_the_colour_of_the_line():
+    display = ReliabilityDisplay.from_predictions(NAMES, P, color="red")
+    band = next(line for line in display.ax_.lines if line.get_label() == "_band")
+    assert band.get_color() == "red"
+    (bars,) = display.figure_.axes[1].patches
+    assert bars.get_facecolor()[:3] == (1.0, 0.0, 0.0)
+
+
+def test_the_diagonal_is_left_out_if_asked(ax):
+    display = ReliabilityDisplay.from_predictions(NAMES, P, ref_line=False)
+    assert "ideal" not in legend(display)
+    one = ReliabilityDisplay.from_predictions(NAMES, P, name="one", ax=ax, ref_line=False)
+    two = ReliabilityDisplay.from_predictions(NAMES, P**2, name="two", ax=ax)
+    assert one.line_.get_color() != two.line_.get_color()
+    assert legend(two).count("ideal") == 1
+
+
+@pytest.mark.parametrize(("pos_label", "column"), [(None, 1), ("no", 0), ("yes", 1)])
+def test_the_positive_class_is_the_one_asked_for(pos_label, column):
+    display = ReliabilityDisplay.from_estimator(MODEL, X, NAMES, pos_label=pos_label)
+    p = MODEL.predict_proba(X)[:, column]
+    expected = cal.diagrams.reliability_curve(["no", "yes"][column] == NAMES, p)
+    np.testing.assert_allclose(display.prob_true, expected.fraction)
+    np.testing.assert_allclose(display.prob_pred, expected.mean_p)
+    assert display.pos_label == ["no", "yes"][column]
+    assert cal.ReliabilityDisplay is ReliabilityDisplay
+
+
+def test_a_keyword_that_no_line_has_is_refused():
+    with pytest.raises(AttributeError, match="colour"):
+        ReliabilityDisplay.from_predictions(NAMES, P, colour="red")

@@ -197,7 +197,7 @@ def test_log_odds_axes():
 
 
 def test_zero_and_one_are_drawn_at_the_edge():
-    y, p = [0, 0, 1, 0, 1, 1, 1], [0.0, 0.05, 0.05, 0.5, 0.5, 0.95, 1.0]
+    y, p = [0, 0, 1, 0, 1, 1, 1] * 10, [0.0, 0.05, 0.05, 0.5, 0.5, 0.95, 1.0] * 10
     for curve in ("binned", "isotonic", "smooth"):
         figure = reliability_diagram(y, p, curve=curve, axes="logit", replicates=20)
         drawn = lines(panels(figure)["reliability"])["predictions"]

@@ -93,7 +93,8 @@ def test_frame_is_that_of_all():
     wider = reliability_panels(y, {"a": p}, binning="mass").frame
     assert 0.01 <= wider[1] <= 0.02
     assert reliability_panels(y, {"b": p / 4, "a": p}, binning="mass").frame == wider
-    assert reliability_panels(y, {"a": p, "b": p * 50}, binning="mass").frame == (0.0, 1.0)
+    assert reliability_panels(y, {"a": p, "b": p * 50}, binning="mass").frame == (0.0, 0.5)
+    assert reliability_panels(y, {"a": p, "b": p * 99}, binning="mass").frame == (0.0, 1.0)
 
 
 def test_labels_and_columns():

@@ -162,7 +162,7 @@ def test_the_scale_of_weights_does_not_matter_to_bands():
 
 
 def test_bins_are_those_of_the_2005_paper():
-    curve = reliability_curve([0, 1, 0, 1, 1], [0.0, 0.1, 0.3, 0.7, 1.0])
+    curve = reliability_curve([0, 1, 0, 1, 1], [0.0, 0.1, 0.3, 0.7, 1.0], binning="width")
     expected = [[0.0, 0.1], [0.1, 0.2], [0.3, 0.4], [0.7, 0.8], [0.9, 1.0]]
     np.testing.assert_array_equal(curve.edges, expected)
 
@@ -215,13 +215,13 @@ def test_curve_is_a_value():
 
 
 def test_printing():
-    curve = reliability_curve([0, 1] * 500, np.full(1000, 0.012), band=None)
+    curve = reliability_curve([0, 1] * 500, np.full(1000, 0.012), band=None, binning="width")
     assert str(curve).splitlines() == [
         "predictions     mean  fraction  weight",
         "[0, 0.1)     0.01200   0.50000    1000",
     ]
     assert repr(curve) == "Curve(1 bin of equal width, weight 1000, no band)"
-    assert "[0.9, 1]" in str(reliability_curve([0, 1], [0.2, 1.0]))
+    assert "[0.6, 1]" in str(reliability_curve([0, 1], [0.2, 1.0]))
 
 
 @pytest.mark.parametrize(
@@ -521,7 +521,9 @@ def corner(size, high=False):
         (0.02, False, (0, 0.02)),
         (0.19, False, (0, 0.2)),
         (0.019, True, (0.98, 1)),
-        (0.3, False, (0, 1)),
+        (0.29, False, (0, 0.3)),
+        (0.45, True, (0.6, 1)),
+        (0.8, False, (0, 1)),
         (1e-3, True, (0.999, 1)),
     ],
 )
@@ -534,6 +536,23 @@ def test_small_corners_are_enlarged(size, high, seen):
     assert (low, high) == pytest.approx((seen[0] - 0.02 * span, seen[1] + 0.02 * span))
 
 
+def test_bins_of_few_rows_are_hollow_points_without_a_line():
+    p = np.concatenate((np.full(40, 0.15), np.full(30, 0.25), np.full(3, 0.55), np.full(20, 0.75)))
+    y = np.arange(len(p)) % 2
+    figure = reliability_diagram(y, p, binning="width")
+    axes = panels(figure)["reliability"]
+    line, few = lines(axes)["predictions"], lines(axes)["_few"]
+    assert np.isnan(line.get_ydata()).tolist() == [False, False, True, False]
+    assert few.get_xdata() == pytest.approx([0.55])
+    assert (few.get_markerfacecolor(), few.get_linestyle()) == ("white", "None")
+    texts = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert "bin of fewer than 10 rows" in texts
+    light = reliability_diagram(y, p, binning="width", sample_weight=np.full(len(p), 0.01))
+    assert "_few" in lines(panels(light)["reliability"])  # rows count, not what they weigh
+    for other in ({"binning": "mass", "bins": 3}, {"curve": "isotonic"}):
+        assert "_few" not in lines(panels(reliability_diagram(y, p, **other))["reliability"])
+
+
 def test_a_thin_tail_does_not_shrink_the_rest():
     random = np.random.default_rng(5)
     p = random.beta(1, 300, 100_000)
@@ -544,7 +563,8 @@ def test_a_thin_tail_does_not_shrink_the_rest():
         assert axes.get_xlim() == pytest.approx((-0.0004, 0.0204))
     # what lies beyond is out of sight only where no point speaks for it
     far = np.append(p, 0.9), np.append(y, True)
-    assert panels(reliability_diagram(far[1], far[0]))["reliability"].get_xlim()[1] > 1
+    wide = reliability_diagram(far[1], far[0], binning="width")
+    assert panels(wide)["reliability"].get_xlim()[1] > 1
 
 
 def overconfident(**options):

@@ -367,6 +367,19 @@ def test_one_rate_for_scores_that_run_the_wrong_way_is_not_offered():
     assert falling.recipes[0].title == "Python"
 
 
+def test_segments_of_a_table_are_tables(data):
+    p, y = data[:2]
+    part = np.arange(len(p)) % 40
+    rows = calibration_report(p, y, calibrator=cal.Platt(), segments=part)
+    tables = {k: cal.ScoreTable.from_arrays(p[part == k], y[part == k]) for k in range(40)}
+    whole = cal.ScoreTable.from_arrays(p, y)
+    found = calibration_report(whole, calibrator=cal.Platt(), segments=tables)
+    assert [panel.name for panel in found.panels] == [panel.name for panel in rows.panels]
+    for one, other in zip(found.panels, rows.panels, strict=True):
+        assert dict(one.figures) == pytest.approx(dict(other.figures))
+    assert found.advice == rows.advice
+
+
 def test_very_many_segments_are_put_together(data):
     p, y = data
     r = calibration_report(p, y, calibrator=cal.Platt(), segments=np.arange(3000) % 200)

@@ -452,13 +452,41 @@ def advise_segments(
 ) -> Iterator[Advice]:
     """Segments whose share of positives is not what was predicted, by Holm's procedure.
 
-    ``names`` and ``code`` as `read_segments` gives them; z = Σw(y − p) / √Σw²p(1 − p) in each.
+    ``names`` and ``code`` as `read_segments` gives them.
     """
     w = np.ones(len(p)) if weight is None else weight
-    total, squares, missed, spread, ones, expected = (
+    sums = [
         np.bincount(code, values, minlength=len(names))
         for values in (w, w * w, w * (positive - p), w * w * p * (1.0 - p), w * positive, w * p)
-    )
+    ]
+    return _advise_sums(names, *sums)
+
+
+def advise_segment_tables(tables: Mapping[str, ScoreTable]) -> Iterator[Advice]:
+    """The same of segments that are tables of probabilities."""
+    sums = []
+    for table in tables.values():
+        p, w = table.scores, table.weight
+        square = table.negative_sq + table.positive_sq
+        missed = table.positive - w * p
+        columns = (w, square, missed, square * p * (1.0 - p), table.positive, w * p)
+        sums.append([float(column.sum()) for column in columns])
+    return _advise_sums(list(tables), *np.array(sums).T)
+
+
+def _advise_sums(
+    names: list[Any],
+    total: Array,
+    squares: Array,
+    missed: Array,
+    spread: Array,
+    ones: Array,
+    expected: Array,
+) -> Iterator[Advice]:
+    """The advice from sums of each segment: w, w², w(y − p), w²p(1 − p), wy and wp.
+
+    Each is judged by z = Σw(y − p) / √Σw²p(1 − p).
+    """
     size = total**2 / np.where(squares > 0, squares, 1.0)
     enough = (size >= LEAST_ROWS) & (spread > 0)
     z = np.where(enough, missed / np.sqrt(np.where(enough, spread, 1.0)), 0.0)

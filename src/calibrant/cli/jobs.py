@@ -20,6 +20,7 @@ from calibrant.cli.reading import names_of
 from calibrant.cli.sources import Json
 from calibrant.data.documents import read_period
 from calibrant.data.score_table import ScoreTable
+from calibrant.data.segments import segment_titles
 from calibrant.engines.open_engine import FileScores
 from calibrant.errors import (
     AdviceWarning,
@@ -346,6 +347,9 @@ def page_of(
     if not read.several and too_few(read.data):
         first = first_look(read.data).headline(names_of(read.document))
         raise InputError(f"{first} A report needs at least two rows of each class.".strip())
+    if read.by_segment:
+        named = zip(segment_titles(list(read.by_segment)), read.by_segment.values(), strict=True)
+        options["segments"] = dict(named)
     if read.several or getattr(calibrator, "leaderboard_", None) is not None:
         return report_of(calibrator, read.data, **options, **judged)
     options |= {"classes": list(read.classes), "pos_label": read.pos_label}

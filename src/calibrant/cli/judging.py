@@ -123,6 +123,14 @@ def report(
             help="Measures beside the standard ones, such as clinical; may be repeated.",
         ),
     ] = None,
+    segment: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--segment",
+            metavar="COL",
+            help="Column of segments: does one map fit them all? Repeated: each combination.",
+        ),
+    ] = None,
     features: sources.Features = None,
     save: Annotated[
         Path | None, typer.Option(metavar="JSON", help="Save the calibrator that is taken, too.")
@@ -137,6 +145,7 @@ def report(
       calibrant report scores.csv --score p --label y -o report.html
       calibrant report scores.csv -s p -l y -m platt -m isotonic -o report.html --save c.json
       calibrant report scores.csv -o report.html --measures clinical
+      calibrant report scores.csv -o report.html --segment country
       calibrant report scores.csv -o report.html --features age,country
 
     The page needs no network and no other file.
@@ -149,11 +158,19 @@ def report(
         files,
     )
     with run.open(*files) as engine:
-        source = reading.find_source(engine, files, score, label, weight, pos_label, run)
+        columns = (score, label, weight, pos_label)
+        source = reading.find_source(engine, files, *columns, run, segment=segment)
         source.refuse_beside(measures=measures, features=features)
         usual = jobs.REPORTED_CLASSES if source.several else jobs.REPORTED
         methods = [jobs.offered(name, several=source.several) for name in method or usual]
-        read = reading.read_scores(source, features or ())
+        if segment:
+            source = reading.complete_roles(source)
+            read = reading.read_segments(source)
+            if features:
+                rows = reading.read_features(source, features)
+                read = replace(read, rows=rows.rows, features=rows.features)
+        else:
+            read = reading.read_scores(source, features or ())
 
     def judged() -> tuple[Report, str]:
         auto = jobs.compare(read, methods, cv)

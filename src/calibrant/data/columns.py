@@ -535,6 +535,24 @@ def column_names(values: Any) -> tuple[str | int, ...]:
     return _unique_names(frame.columns) or _unique_names([str(name) for name in frame.columns])
 
 
+def column_kinds(values: Any) -> tuple[str, ...]:
+    """Of each column of a frame in memory "whole" for whole numbers, "number" for other numbers and
+    truth values, and "text" for all else; whole numbers of which some are missing are numbers.
+
+    >>> import pandas as pd
+    >>> column_kinds(pd.DataFrame({"age": [31, 45], "income": [2.5, 3.0], "region": ["a", "b"]}))
+    ('whole', 'number', 'text')
+    """
+    frame = _as_dataframe(values)
+    return () if frame is None else tuple(map(_kind_of, frame.iter_columns()))
+
+
+def _kind_of(column: Any) -> str:
+    if column.dtype.is_integer():
+        return "number" if column.null_count() else "whole"
+    return "number" if column.dtype.is_numeric() or str(column.dtype) == "Boolean" else "text"
+
+
 def score_column_facts(scores: Any) -> dict[str, Any]:
     """The names of the columns of scores as facts for a provenance; empty where they have none.
 

@@ -52,7 +52,7 @@ def reliability_curve(
     *,
     curve: str = "binned",
     bins: Bins = 10,
-    binning: str = "width",
+    binning: str = "mass",
     band: str | None = "auto",
     bands: str = "auto",
     level: float = 0.95,
@@ -80,8 +80,8 @@ def reliability_curve(
         How many bins; those without predictions vanish. Only for ``"binned"``, like ``binning``.
         ``"auto"``: the bins of ``ece(bins="auto")``, of equal weight and as many as let fractions
         rise from bin to bin; ``binning`` plays no part then.
-    binning : {"width", "mass"}, default="width"
-        Bins of equal width on [0, 1], or of equal weight.
+    binning : {"mass", "width"}, default="mass"
+        Bins of equal weight, or of equal width on [0, 1].
     band : {"auto", "exact", "bootstrap", "consistency", "confidence"} or None, default="auto"
         ``"consistency"``: where the curve of a calibrated model would lie, around the diagonal.
         ``"confidence"``: where the truth may lie, around the curve; in bins that is ``"exact"``,
@@ -185,7 +185,7 @@ def reliability_curve(
 
     Examples
     --------
-    >>> curve = reliability_curve(["no", "yes", "yes"], [0.2, 0.8, 0.8], bins=2, band=None)
+    >>> curve = reliability_curve(["no", "yes", "yes"], [0.2, 0.8, 0.8], bins=3, band=None)
     >>> curve.mean_p.tolist(), curve.fraction.tolist(), curve.weight.tolist()
     ([0.2, 0.8], [0.0, 1.0], [1.0, 2.0])
     >>> isotonic = reliability_curve([0, 1, 0, 1], [0.1, 0.3, 0.4, 0.8], curve="isotonic")
@@ -628,7 +628,7 @@ SHAPES: dict[str, Callable[[ScoreTable, CurveOptions], Shape]] = {
 
 
 #: predictions that all lie this close to 0 or to 1 are shown enlarged
-CORNER = 0.2
+CORNER = 0.5
 #: by a corner that is as large as one of these, times a power of ten
 ROUND_DIGITS = (1, 1.5, 2, 3, 4, 5, 6, 8)
 #: beyond this mean a Poisson count is all but constant, and NumPy's sampler would overflow
@@ -644,10 +644,10 @@ def bins_of(table: ScoreTable, rule: CurveOptions) -> tuple[Index, Array]:
     """Where every non-empty bin begins in the table, and its edges, shape (m, 2).
 
     >>> table = ScoreTable.from_counts([0.1, 0.25, 0.3], [1, 1, 1], [1, 0, 0])
-    >>> starts, edges = bins_of(table, CurveOptions(bins=10))
+    >>> starts, edges = bins_of(table, CurveOptions(bins=10, binning="width"))
     >>> starts.tolist(), edges.tolist()
     ([0, 1, 2], [[0.1, 0.2], [0.2, 0.3], [0.3, 0.4]])
-    >>> starts, edges = bins_of(table, CurveOptions(bins=2, binning="mass"))
+    >>> starts, edges = bins_of(table, CurveOptions(bins=2))
     >>> starts.tolist(), edges.tolist()
     ([0, 1], [[0.0, 0.175], [0.175, 1.0]])
     """
@@ -684,10 +684,10 @@ def histogram_of(table: ScoreTable, edges: Array) -> Array:
 
 
 def probability_window(low: float, high: float) -> tuple[float, float]:
-    """[0, 1], or a corner [0, u] or [1 − u, 1] with a round u ≤ 0.2, whichever holds low and high.
+    """[0, 1], or a corner [0, u] or [1 − u, 1] with a round u ≤ 0.5, whichever holds low and high.
 
     >>> probability_window(0.001, 0.017), probability_window(0.1, 0.3)
-    ((0.0, 0.02), (0.0, 1.0))
+    ((0.0, 0.02), (0.0, 0.3))
     """
     for reach, mirrored in ((high, False), (1.0 - low, True)):
         if 0.0 < reach <= CORNER:
@@ -888,7 +888,7 @@ class CurveOptions:
     """
 
     bins: Bins = 10
-    binning: str = "width"
+    binning: str = "mass"
     band: str | None = "auto"
     level: float = 0.95
     replicates: int = 1000
@@ -1023,7 +1023,7 @@ class Curve(PlainFields, Frozen):
     Examples
     --------
     >>> from calibrant.diagrams.curve import reliability_curve
-    >>> curve = reliability_curve([0, 0, 1, 1], [0.15, 0.15, 0.15, 0.7])
+    >>> curve = reliability_curve([0, 0, 1, 1], [0.15, 0.15, 0.15, 0.7], binning="width")
     >>> curve
     Curve(2 bins of equal width, weight 4, pointwise exact 95 % band)
     >>> print(curve)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,8 +18,8 @@ from calibrant.metrics.decisions import benefits, treat_all
 from calibrant.metrics.tables import check_number, read_table, table_for_test
 from calibrant.result_tables import PlainFields, shown_value
 
-#: thresholds of a curve where none are given
-THRESHOLDS = np.arange(1, 100) / 100
+#: the smallest step between thresholds of a curve where none are given is one part of so many
+FINEST = 10**6
 #: a printed table shows at most so many thresholds
 MOST_LINES = 11
 
@@ -116,8 +117,9 @@ def decision_curve(
     p : array-like of shape (n,), (n, 1) or (n, 2), or dict of names to such
         Predicted probabilities of the positive class; several models of the same rows by name.
     thresholds : array-like of numbers in (0, 1), optional
-        The probabilities from which on one might act; default: 0.01, 0.02, …, 0.99. Choose them
-        before you look: those at which somebody would act.
+        The probabilities from which on one might act; default: 0.01, 0.02, … up to the largest
+        prediction, in steps of 0.001 if all are below 0.1, and so on. Choose them before you look:
+        those at which somebody would act.
     level : float or None, default=0.95
         Confidence of the intervals at each threshold; None leaves them out.
     sample_weight : array-like of shape (n,), optional
@@ -156,7 +158,7 @@ def decision_curve(
     """
     if level is not None:
         check_number("level", level, 0.0, 1.0)
-    places = THRESHOLDS
+    places: Array | None = None
     if thresholds is not None:
         places = np.unique(read_number_column(np.atleast_1d(thresholds), "thresholds", signed=True))
         if not len(places) or places[0] <= 0.0 or places[-1] >= 1.0:
@@ -169,6 +171,8 @@ def decision_curve(
     else:
         tables = {ONLY: read_table(y, p, sample_weight, pos_label)}
     made = {name: table_for_test(table, weights) for name, table in tables.items()}
+    if places is None:
+        places = _usual_thresholds(max(float(table.scores[-1]) for table in made.values()))
     found = [benefits(table, places) for table in made.values()]
     first = next(iter(made.values()))
     rate = first.total_positive / first.total
@@ -188,3 +192,16 @@ def decision_curve(
         None if lower is None else level,
         next(iter(tables.values())).total,
     )
+
+
+def _usual_thresholds(largest: float) -> Array:
+    """Round thresholds from near 0 to the largest prediction, beyond which nobody is acted upon.
+
+    >>> _usual_thresholds(0.0342)[[0, 1, -1]].tolist(), _usual_thresholds(1.0)[[0, 1, -1]].tolist()
+    ([0.001, 0.002, 0.035], [0.01, 0.02, 0.99])
+    """
+    parts = 100
+    while parts < FINEST and 0.0 < largest * parts <= 10.0:
+        parts *= 10
+    last = min(max(math.ceil(largest * parts - 1e-9), 1), parts - 1)
+    return np.arange(1, last + 1) / parts

@@ -25,7 +25,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from calibrant.array_types import Array, Index
 from calibrant.auto.advice import known_rows, warn_of
 from calibrant.auto.auto import AutoCalibrator
-from calibrant.data.columns import column_names, plain, reorder_columns, to_column
+from calibrant.data.columns import column_kinds, column_names, plain, reorder_columns, to_column
 from calibrant.data.door import (
     Limit,
     OneOf,
@@ -263,7 +263,7 @@ class CalibratedClassifier(ModelClassifier):
         models = fit_models(self, rows, fits, kind, groups)
         job = MemberFits(rows, fits, kind != "prefit", self.segments, scale_of_scores(rows, models))
         self._keep([job.member(calibrator, one) for one in models])
-        self._columns = names
+        self._columns, self._kinds = names, column_kinds(X)
         return self
 
     def _kind_of_cv(self) -> str:

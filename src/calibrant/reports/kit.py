@@ -24,7 +24,7 @@ import numpy as np
 
 from calibrant.array_types import Array
 from calibrant.data.frozen import Frozen
-from calibrant.diagrams.curve import CORNER, Curve, probability_window
+from calibrant.diagrams.curve import Curve, probability_window
 from calibrant.errors import InputError, ParameterError
 from calibrant.losses import logit, sigmoid
 from calibrant.outputs import check_different_files, find_target, write_whole
@@ -648,8 +648,6 @@ def probability_axis(columns: Iterable[Array]) -> PageAxis:
     """[0, 1], or the corner of it that holds all of the values."""
     ends = [(float(np.min(c)), float(np.max(c))) for c in columns if len(c)]
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
-    if low >= 0.0 and CORNER < high <= 0.5:
-        return linear_axis(0.0, next(end for end in (0.3, 0.4, 0.5) if high <= end))
     return linear_axis(*probability_window(low, high))
 
 

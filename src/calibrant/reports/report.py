@@ -14,7 +14,12 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from calibrant.array_types import Array
-from calibrant.auto.advice import SAID_FIRST, advise_segments, advise_table
+from calibrant.auto.advice import (
+    SAID_FIRST,
+    advise_segment_tables,
+    advise_segments,
+    advise_table,
+)
 from calibrant.auto.auto import KINDS, AutoCalibrator, class_fits, count_distinct
 from calibrant.auto.why import Leaderboard
 from calibrant.data.attributes import read_attributes as read_features
@@ -133,8 +138,9 @@ def calibration_report(
         judged out of fold. A `Fitted` (from `load`), or a dict of names to such or to probabilities
         of the same rows: judged on these rows as they are, which must be other rows than those
         they were made from.
-    segments : array-like of shape (n,), or several columns, optional
+    segments : array-like of shape (n,), or several columns, or dict of ScoreTables, optional
         A group of each row (region, product, …): the page shows whether one map fits them all.
+        Where ``scores`` is a table, the table of each group by its name.
     pos_label : label, optional
         What a high score means; default: the larger class.
     classes : labels, optional
@@ -210,6 +216,7 @@ def report_of(
     *,
     held: HeldOutMatrix | None = None,
     trials: Mapping[str, Trial] | None = None,
+    segments: Mapping[str, ScoreTable] | None = None,
     title: str | None = None,
     score_name: str = "score",
     label_name: str = "label",
@@ -245,7 +252,7 @@ def report_of(
     elif automatic:
         labels = tuple(plain(label) for label in calibrator.classes_)
         two = TwoClasses(data, labels, plain(calibrator.pos_label_))
-        return _report(two, contest_of_automatic(calibrator), None, words, shown)
+        return _report(two, contest_of_automatic(calibrator), segments, words, shown)
     raise InputError("a report needs an AutoCalibrator that is fitted and could be judged.")
 
 
@@ -855,15 +862,33 @@ class TwoClasses(ReportData):
         """The segments under one map, the heaviest first; the smallest of too many are one."""
         if segments is None:
             return ()
-        rows, level = self.rows, contest.board.level
-        if rows is None:
-            raise InputError(
-                "segments need the rows they belong to, but a ScoreTable came. Pass scores and y."
-            )
+        level = contest.board.level
         if contest.fitted is None:
             raise InputError(
                 "segments need a map of the score, but probabilities came. Pass a calibrator."
             )
+        unchanged, panels = Uncalibrated().fit_table(self.table).map_, []
+        for name, own in self._segment_tables(segments).items():
+            before, after = own.through(unchanged), own.through(contest.fitted.map)
+            panels.append(panel_of(name, before, after, bins=5, level=level))
+        return tuple(sorted(panels, key=lambda panel: -panel.figures["weight"]))
+
+    def _segment_tables(self, segments: Any) -> dict[str, ScoreTable]:
+        """The table of each segment; of very many the lightest are one."""
+        rows = self.rows
+        if rows is None and not isinstance(segments, Mapping):
+            raise InputError(
+                "segments need the rows they belong to, but a ScoreTable came. Pass scores and y, "
+                "or a dict with the ScoreTable of each segment."
+            )
+        if rows is None:
+            heaviest = sorted(segments, key=lambda name: -segments[name].total)
+            tables = {str(name): segments[name] for name in heaviest}
+            if len(tables) <= MOST_PANELS:
+                return tables
+            kept = dict(list(tables.items())[: MOST_PANELS - 1])
+            rest = (table for name, table in tables.items() if name not in kept)
+            return {**kept, OTHERS: ScoreTable.gather(rest)}
         values, codes = read_segments(segments)
         check_lengths(scores=len(rows.scores), segments=len(codes))
         names = list(segment_titles(values))
@@ -873,13 +898,8 @@ class TwoClasses(ReportData):
             place[order] = np.minimum(np.arange(len(names)), MOST_PANELS - 1)
             names = [*(names[code] for code in order[: MOST_PANELS - 1]), OTHERS]
             codes = place[codes]
-        unchanged, panels = Uncalibrated().fit_table(self.table).map_, []
-        for code, name in enumerate(names):
-            own = ScoreTable.from_rows(rows.take(codes == code))
-            if own:
-                before, after = own.through(unchanged), own.through(contest.fitted.map)
-                panels.append(panel_of(name, before, after, bins=5, level=level))
-        return tuple(sorted(panels, key=lambda panel: -panel.figures["weight"]))
+        each = (ScoreTable.from_rows(rows.take(codes == code)) for code in range(len(names)))
+        return {name: own for name, own in zip(names, each, strict=True) if own}
 
     def headline(self, label_name: str) -> tuple[str, bool]:
         look = first_look(self.table)
@@ -890,7 +910,11 @@ class TwoClasses(ReportData):
         known = advise_table(self.table, contest.calibrator)
         found = [one for one in known if one.code not in SAID_FIRST.values()]  # the verdict has it
         rows, fitted = self.rows, contest.fitted
-        if segments is not None and rows is not None and fitted is not None:
+        if segments is not None and rows is None and fitted is not None:
+            found += advise_segment_tables(
+                {name: table.through(fitted.map) for name, table in segments.items()}
+            )
+        elif segments is not None and rows is not None and fitted is not None:
             values, codes = read_segments(segments)
             p = fitted.map(rows.scores)
             found += advise_segments(p, rows.positive, rows.weight, segment_titles(values), codes)

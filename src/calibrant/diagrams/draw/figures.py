@@ -10,12 +10,13 @@ import hashlib
 import io
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.diagrams.curve import Curve, Frame, MapCurve, tick_words
 from calibrant.errors import InputError, ParameterError, import_extra
@@ -259,8 +260,10 @@ def render(figure: Figure, format: str = "png", dpi: float = DPI) -> bytes:
 # --- Curves, bands, histograms and axes of all diagrams of reliability ----------------------------
 
 
-#: what the legend calls the diagonal
-IDEAL = "ideal"
+#: what the legend calls the diagonal, and one that is not seen
+IDEAL, NO_IDEAL = "ideal", "_ideal"
+#: bins of fewer rows are points without a line, hollow ones
+FEW = 10
 #: what stands along the upright axis
 UP = "fraction of positives"
 
@@ -287,13 +290,17 @@ SMALL_PANEL = PanelSize(1.2, 0.5, 0.1, 0.03, 4, 4, 4.5)
 
 @dataclass(frozen=True)
 class CurveStyle:
-    """How a curve is drawn; a curve of higher ``order`` is in front of others."""
+    """How a curve is drawn; a curve of higher ``order`` is in front of others.
+
+    ``line`` are other keywords of its line, as matplotlib spells them in full.
+    """
 
     name: str
     color: str
     marker: str
     dashes: Any
     order: float
+    line: Mapping[str, Any] = field(default_factory=dict)
 
 
 def curve_styles(names: Sequence[str], used: int = 0) -> tuple[CurveStyle, ...]:
@@ -313,8 +320,18 @@ def _draw_points(ax: Axes, curve: Curve, style: CurveStyle, frame: Frame) -> Non
         at, bars = (np.column_stack((*pair, gap)).ravel() for pair in ((x, x), ends))
         options: dict[str, Any] = {"lw": 2.5, "alpha": 0.35, "solid_capstyle": "butt", "zorder": 2}
         ax.plot(at, bars, color=style.color, label="_band", **options)
-    options = {"marker": style.marker, "ms": 3.5, "ls": style.dashes, "lw": 0.9}
-    ax.plot(x, y, color=style.color, label=style.name, zorder=style.order, **options)
+    few = _few_rows(curve)
+    options = {"marker": style.marker, "markersize": 3.5, "color": style.color}
+    options |= {"linestyle": style.dashes, "linewidth": 0.9, "zorder": style.order, **style.line}
+    ax.plot(x, np.where(few, np.nan, y), label=style.name, **options)
+    if few.any():
+        hollow = {"linestyle": "", "markerfacecolor": "white", "label": "_few"}
+        ax.plot(x[few], y[few], **options | hollow)
+
+
+def _few_rows(curve: Curve) -> NDArray[np.bool_]:
+    """Which bins hold too few rows to be joined by a line."""
+    return (curve.curve == "binned") & (curve.effective < FEW - 1e-9)
 
 
 def _draw_line(ax: Axes, curve: Curve, style: CurveStyle, frame: Frame, every: Any) -> None:
@@ -327,10 +344,11 @@ def _draw_line(ax: Axes, curve: Curve, style: CurveStyle, frame: Frame, every: A
         if curve.inner_lower is not None and curve.inner_upper is not None:
             lower, upper = frame.inside(curve.inner_lower), frame.inside(curve.inner_upper)
             ax.fill_between(x, lower, upper, color=style.color, **options)
-    options = {"ls": style.dashes, "lw": 1.2, "zorder": style.order, "solid_joinstyle": "round"}
+    options = {"linestyle": style.dashes, "linewidth": 1.2, "solid_joinstyle": "round"}
+    options |= {"color": style.color, "zorder": style.order}
     if every is not None:
-        options |= {"marker": style.marker, "ms": 3.5, "markevery": every}
-    ax.plot(x, frame.inside(curve.y), color=style.color, label=style.name, **options)
+        options |= {"marker": style.marker, "markersize": 3.5, "markevery": every}
+    ax.plot(x, frame.inside(curve.y), label=style.name, **options | dict(style.line))
 
 
 def draw_axes(ax: Axes, frame: Frame, size: PanelSize) -> None:
@@ -373,6 +391,7 @@ class CurveDrawing:
     styles: tuple[CurveStyle, ...]
     frame: Frame
     size: PanelSize
+    diagonal: bool = True
 
     @property
     def first(self) -> Curve:
@@ -383,22 +402,28 @@ class CurveDrawing:
     def entries(self) -> int:
         """How many entries the legend has."""
         mapped = any(panel.line is not None for panel in self.panels)
-        return 1 + len(self.styles) + mapped + (self.first.level is not None)
+        few = any(_few_rows(curve).any() for panel in self.panels for curve in panel.curves)
+        return self.diagonal + len(self.styles) + mapped + few + (self.first.level is not None)
 
     def draw(self, ax: Axes, panel: PanelCurves) -> None:
         """The diagonal, the curves of a panel over their bands, the map over them, and the axes."""
         frame, line, curves = self.frame, panel.line, panel.curves
         ends = [frame.low, frame.high]
-        ax.plot(ends, ends, color=GREY, lw=0.8, ls=":", zorder=1, label=IDEAL)
-        for place, (curve, style) in enumerate(zip(curves, self.styles, strict=True)):
+        name = IDEAL if self.diagonal else NO_IDEAL
+        style: dict[str, Any] = {"color": GREY, "lw": 0.8, "ls": ":", "zorder": 1}
+        ax.plot(ends, ends, label=name, visible=self.diagonal, **style)
+        for place, (curve, look) in enumerate(zip(curves, self.styles, strict=True)):
             if curve.curve == "binned" or len(curve.x) == 1:  # a line of one point cannot be seen
-                _draw_points(ax, curve, style, frame)
+                _draw_points(ax, curve, look, frame)
             else:
                 every = (0.1 / len(curves) * (1 + 2 * place), 0.2) if len(curves) > 1 else None
-                _draw_line(ax, curve, style, frame, every)
+                _draw_line(ax, curve, look, frame, every)
         if line is not None:
             x, p, order = frame.inside(line.x), frame.inside(line.p), self.size.map_order
             ax.plot(x, p, color=GREEN, lw=1.1, zorder=order, label="fitted map")
+        if any(_few_rows(curve).any() for curve in curves):
+            hollow: dict[str, Any] = {"marker": "o", "ms": 3.5, "ls": "", "mfc": "white"}
+            ax.plot([], [], color=GREY, label=f"bin of fewer than {FEW} rows", **hollow)
         draw_axes(ax, frame, self.size)
 
     def draw_histogram(self, ax: Axes, panel: PanelCurves) -> None:

@@ -252,7 +252,8 @@ def monitor_diagram(monitor: Monitor, *, title: str | None = None) -> Figure:
     ['evidence', 'share of positives']
     """
     curve = monitor_curve(monitor)
-    below = BOTTOM + ROW
+    entries = 5 if curve.alarm is None else 7
+    below = BOTTOM + ROW * -(-entries // 2)
     figure, title = titled_figure(title, WIDTH, RATES, MONITOR_GAP, EVIDENCE, below)
     evidence = axes_at(figure, (LEFT, below, PANEL, EVIDENCE), "evidence")
     rates = axes_at(figure, (LEFT, below + EVIDENCE + MONITOR_GAP, PANEL, RATES), "rates")
@@ -261,7 +262,12 @@ def monitor_diagram(monitor: Monitor, *, title: str | None = None) -> Figure:
     rates.set_xlim(evidence.get_xlim())
     rates.tick_params(labelbottom=False)
     figure.align_ylabels([rates, evidence])
-    legend_below(figure, rates.get_legend_handles_labels()[0], 3)
+    named = {
+        label: handle
+        for axes in (rates, evidence)
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    legend_below(figure, list(named.values()), 2)
     set_title(rates, title)
     return figure
 
@@ -270,7 +276,14 @@ def _draw_rates(ax: Axes, curve: MonitorCurve) -> None:
     """What came in each window, beside what was expected with its band."""
     low, high = (np.append(end, end[-1]) for end in (curve.low, curve.high))
     ax.fill_between(
-        curve.edges, low, high, step="post", color=GREY, alpha=0.35, lw=0, label="95 % of windows"
+        curve.edges,
+        low,
+        high,
+        step="post",
+        color=GREY,
+        alpha=0.35,
+        lw=0,
+        label="95 % of windows",
     )
     ax.stairs(curve.expected, curve.edges, baseline=None, color=GREY, lw=1.1, label="expected")
     ax.plot(curve.middle, curve.came, "o", color=BLUE, ms=2.6, zorder=3, label="observed")
@@ -285,17 +298,10 @@ def _draw_rates(ax: Axes, curve: MonitorCurve) -> None:
 def _draw_evidence(ax: Axes, curve: MonitorCurve) -> None:
     """The evidence after each window, and the line at which the alarm is raised."""
     value, enough = curve.drawn_evidence, curve.enough
-    ax.plot([curve.edges[0], *curve.last], [1.0, *value], color=BLUE, lw=1.1)
-    ax.axhline(enough, color=VERMILION, lw=1.0, ls="--")
-    ax.annotate(
-        f"alarm at {enough:g}",
-        (0.01, enough),
-        xycoords=("axes fraction", "data"),
-        xytext=(0, 2),
-        textcoords="offset points",
-        fontsize=SMALL - 1,
-        color=VERMILION,
-    )
+    ends = [curve.edges[0], *curve.last]
+    ax.plot(ends, [1.0, *value], color=BLUE, lw=1.1, label="evidence of a change")
+    name = f"alarm at evidence {enough:g}"
+    ax.axhline(enough, color=VERMILION, lw=1.0, ls="--", label=name)
     ax.set_yscale("log")
     ax.set_ylim(min(*value, 0.1) / 2.0, max(*value, enough) * 4.0)
     ax.set_xlim(curve.edges[0], curve.edges[-1])
@@ -312,8 +318,8 @@ def _mark_alarm(ax: Any, curve: MonitorCurve) -> None:
     """A line where the alarm came, and one where the change probably began."""
     if curve.alarm is None or curve.change is None:
         return
-    ax.axvline(curve.alarm, color=VERMILION, lw=1.0)
-    ax.axvline(curve.change - 0.5, color=VERMILION, lw=0.9, ls=":")
+    ax.axvline(curve.alarm, color=VERMILION, lw=1.0, label="alarm raised")
+    ax.axvline(curve.change - 0.5, color=VERMILION, lw=0.9, ls=":", label="probable change")
 
 
 # --- Learning curves, drawn: the mean over draws with its band, against the number of rows --------
@@ -446,11 +452,11 @@ def group_diagram(found: Multicalibration, *, ax: Any = None, title: str | None 
     size = WIDTH - 2 * GROUP_SIDE, EACH * len(groups) + 0.05
     place = (GROUP_SIDE, BOTTOM + GROUP_LINE, *size)
     with one_panel("groups", place, ax, title) as (figure, panel):
-        panel.axvline(0.0, color=BLACK, lw=0.8, zorder=1)
         name: dict[str, Any] = {"fontsize": TINY, "va": "bottom", "ha": "left", "zorder": 4}
-        name["bbox"] = {"facecolor": "white", "alpha": 0.7, "pad": 0.3, "lw": 0}
         for y, one in enumerate(groups):
             color = BLUE if one.wrong else GREY
+            zero: dict[str, Any] = {"color": BLACK, "lw": 0.8, "zorder": 1, "label": "_zero"}
+            panel.plot([0.0, 0.0], [y - 0.24, y + 0.24], **zero)
             panel.plot([one.low, one.high], [y, y], color=color, lw=1.4, zorder=2)
             panel.plot([one.difference], [y], color=color, marker="o", ms=4, ls="", zorder=3)
             panel.text(low - room, y - 0.28, plain_words(one.name, LETTERS), **name)

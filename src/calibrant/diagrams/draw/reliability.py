@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from calibrant.array_types import Array
 from calibrant.data.columns import plain
 from calibrant.data.door import read_class_pair
 from calibrant.diagrams.curve import (
+    ONLY,
     Curve,
     CurveOptions,
     MapCurve,
@@ -19,6 +21,7 @@ from calibrant.diagrams.curve import (
     frame_of,
     panels_of,
     read_several,
+    reliability_curve,
     with_map,
 )
 from calibrant.diagrams.draw.figures import (
@@ -28,6 +31,7 @@ from calibrant.diagrams.draw.figures import (
     IDEAL,
     LARGE_PANEL,
     LEFT,
+    NO_IDEAL,
     ROW,
     SMALL,
     SMALL_PANEL,
@@ -52,16 +56,19 @@ from calibrant.diagrams.draw.figures import (
 )
 from calibrant.diagrams.draw.others import draw_map
 from calibrant.diagrams.panels import Segments, classes_by, segments_by
-from calibrant.errors import InputError, ParameterError, refuse_foreign_names
+from calibrant.errors import InputError, ParameterError, import_extra, refuse_foreign_names
 from calibrant.metrics.tables import Bins, check_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 
 #: names of more letters do not fit beside each other
 WIDEST = 18
+#: the parts of matplotlib that know the keywords of lines
+_PARTS = ("cbook", "lines")
 
 
 @refuse_foreign_names
@@ -74,7 +81,7 @@ def reliability_diagram(
     layout: str = "panels",
     curve: str = "binned",
     bins: Bins = 10,
-    binning: str = "width",
+    binning: str = "mass",
     band: str | None = "auto",
     bands: str = "auto",
     level: float = 0.95,
@@ -128,7 +135,7 @@ def reliability_diagram(
 
     Notes
     -----
-    Where all points and bands, and 99.5 % of the predictions, lie within 0.2 of 0 or of 1, only
+    Where all points and bands, and 99.5 % of the predictions, lie in one half of [0, 1], only
     that corner is shown. Needs matplotlib: ``pip install 'calibrant[cli]'``.
 
     References
@@ -211,12 +218,19 @@ def _refuse_beside(what: str, **given: Any) -> None:
 # --- what is drawn ------------------------------------------------------------------------------
 
 
-def _one_panel(shown: Panels, styles: tuple[CurveStyle, ...], ax: Any, title: str | None) -> Figure:
+def _one_panel(
+    shown: Panels,
+    styles: tuple[CurveStyle, ...],
+    ax: Any,
+    title: str | None,
+    *,
+    diagonal: bool = True,
+) -> Figure:
     """Curves over one another, and the map over them or in a panel of its own."""
     curves = (*shown.curves, *shown.before)
     panel = PanelCurves(None, curves, shown.lines[0])
     frame = frame_of(curves)
-    drawing = CurveDrawing((panel,), styles, frame, LARGE_PANEL)
+    drawing = CurveDrawing((panel,), styles, frame, LARGE_PANEL, diagonal)
     if ax is None:
         return _large_figure(drawing, shown.beside, title)
     if shown.beside is not None:
@@ -239,7 +253,7 @@ def _one_panel(shown: Panels, styles: tuple[CurveStyle, ...], ax: Any, title: st
 
 def _diagonals(ax: Axes) -> list[Any]:
     """One line for each reliability diagram that the axes hold already."""
-    return [line for line in ax.lines if line.get_label() == IDEAL]
+    return [line for line in ax.lines if line.get_label() in (IDEAL, NO_IDEAL)]
 
 
 def _large_figure(drawing: CurveDrawing, beside: MapCurve | None, title: str | None) -> Figure:
@@ -270,37 +284,106 @@ def _large_figure(drawing: CurveDrawing, beside: MapCurve | None, title: str | N
 # --- A reliability diagram of a fitted model, made as scikit-learn's displays are -----------------
 
 
-@dataclass(frozen=True)
 class ReliabilityDisplay:
-    """A reliability diagram with its axes and its numbers.
+    """A reliability diagram with its axes and its numbers, called as scikit-learn's displays are.
 
     Make one with `from_estimator` or `from_predictions`, as with scikit-learn's
     ``CalibrationDisplay``. A notebook shows it. `reliability_diagram` has more options.
 
+    Parameters
+    ----------
+    curve : Curve
+        From `reliability_curve`; `plot` draws it.
+    estimator_name : str, optional
+        What the legend calls it; default: "predictions".
+    pos_label : label, optional
+        The class whose probability is shown.
+
     Attributes
     ----------
-    figure_ : matplotlib Figure
-    ax_ : matplotlib Axes
-        The panel with the curve.
     curve_ : Curve
         The numbers: ``curve_.mean_p`` and ``curve_.fraction`` of each bin, and the band.
-    name : str
-        What the legend calls the curve.
+    prob_pred, prob_true : arrays of shape (m,)
+        The same two, as scikit-learn calls them.
+    estimator_name, pos_label
+        As they came.
+    line_ : matplotlib Line2D
+        The curve, from here on after `plot`, which the class methods call.
+    ax_ : matplotlib Axes
+        The panel with the curve.
+    figure_ : matplotlib Figure
 
     Examples
     --------
     >>> y, p = [0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.4, 0.6, 0.8, 0.9]
-    >>> display = ReliabilityDisplay.from_predictions(y, p, name="forest", bins=2)
-    >>> display.curve_.fraction.round(2).tolist()
-    [0.33, 0.67]
-    >>> display.ax_.get_xlabel(), display.figure_.axes[0] is display.ax_
-    ('', True)
+    >>> display = ReliabilityDisplay.from_predictions(y, p, name="forest", bins=2, color="red")
+    >>> display.prob_true.round(2).tolist(), display.line_.get_color()
+    ([0.33, 0.67], 'red')
+    >>> again = display.plot(name="the same in another figure", linewidth=2)
     """
 
-    figure_: Figure
-    ax_: Axes
     curve_: Curve
-    name: str
+    estimator_name: str | None
+    pos_label: Any
+    line_: Line2D
+    ax_: Axes
+    figure_: Figure
+
+    def __init__(
+        self, curve: Curve, *, estimator_name: str | None = None, pos_label: Any = None
+    ) -> None:
+        self.curve_, self.estimator_name, self.pos_label = curve, estimator_name, pos_label
+
+    @property
+    def prob_true(self) -> Array:
+        """The fraction of positives of each bin."""
+        return self.curve_.fraction
+
+    @property
+    def prob_pred(self) -> Array:
+        """The mean prediction of each bin."""
+        return self.curve_.mean_p
+
+    def plot(
+        self,
+        *,
+        ax: Any = None,
+        name: str | None = None,
+        ref_line: bool = True,
+        title: str | None = None,
+        **kwargs: Any,
+    ) -> ReliabilityDisplay:
+        """Draw the curve, into these axes or into a figure of its own with the histogram below.
+
+        Parameters
+        ----------
+        ax, title
+            As in `reliability_diagram`.
+        name : str, default: ``estimator_name``
+        ref_line : bool, default=True
+            Whether the diagonal is drawn.
+        **kwargs
+            Keywords of the line for matplotlib's ``plot``, such as ``color`` or ``lw``. The band
+            and the histogram take its colour.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            Itself, with ``line_``, ``ax_`` and ``figure_``.
+        """
+        refuse_other_axes(ax)
+        cbook, lines = (import_extra(f"matplotlib.{part}", extra="cli") for part in _PARTS)
+        line = cbook.normalize_kwargs(kwargs, lines.Line2D)
+        called = line.pop("label", name or self.estimator_name or ONLY)
+        panels = Panels((ONLY,), (self.curve_,))
+        (style,) = _styles_of(panels, (called, ""), 0 if ax is None else len(_diagonals(ax)))
+        style = replace(style, color=line.pop("color", style.color), line=line)
+        self.figure_ = _one_panel(panels, (style,), ax, title, diagonal=ref_line)
+        self.ax_ = self.figure_.axes[0] if ax is None else ax
+        self.line_ = next(
+            line for line in reversed(self.ax_.lines) if line.get_label() == style.name
+        )
+        return self
 
     @classmethod
     @refuse_foreign_names
@@ -311,7 +394,7 @@ class ReliabilityDisplay:
         y: Any,
         *,
         bins: Bins = 10,
-        binning: str = "width",
+        binning: str = "mass",
         curve: str = "binned",
         band: str | None = "auto",
         bands: str = "auto",
@@ -319,8 +402,10 @@ class ReliabilityDisplay:
         sample_weight: Any = None,
         pos_label: Any = None,
         name: str | None = None,
+        ref_line: bool = True,
         ax: Any = None,
         title: str | None = None,
+        **kwargs: Any,
     ) -> ReliabilityDisplay:
         """The diagram of a fitted classifier's probabilities for the rows X.
 
@@ -333,8 +418,10 @@ class ReliabilityDisplay:
         pos_label : label, default: the larger class
             The class whose probability is shown.
         name : str, default: the name of the estimator's class
-        bins, binning, curve, band, bands, axes, sample_weight, ax, title
-            As in `reliability_diagram`.
+        bins, binning, curve, band, bands, axes, sample_weight
+            As in `reliability_curve`.
+        ref_line, ax, title, **kwargs
+            As in `plot`.
         """
         from calibrant.fitting.model_scores import model_classes, model_scores
 
@@ -363,8 +450,10 @@ class ReliabilityDisplay:
             sample_weight=sample_weight,
             pos_label=label,
             name=type(estimator).__name__ if name is None else name,
+            ref_line=ref_line,
             ax=ax,
             title=title,
+            **kwargs,
         )
 
     @classmethod
@@ -375,7 +464,7 @@ class ReliabilityDisplay:
         p: Any,
         *,
         bins: Bins = 10,
-        binning: str = "width",
+        binning: str = "mass",
         curve: str = "binned",
         band: str | None = "auto",
         bands: str = "auto",
@@ -383,8 +472,10 @@ class ReliabilityDisplay:
         sample_weight: Any = None,
         pos_label: Any = None,
         name: str | None = None,
+        ref_line: bool = True,
         ax: Any = None,
         title: str | None = None,
+        **kwargs: Any,
     ) -> ReliabilityDisplay:
         """The diagram of probabilities that exist already.
 
@@ -395,17 +486,26 @@ class ReliabilityDisplay:
         p : array-like of shape (n,)
             The probability of ``pos_label`` for each row.
         name : str, default: "predictions"
-        bins, binning, curve, band, bands, axes, sample_weight, pos_label, ax, title
-            As in `reliability_diagram`.
+        bins, binning, curve, band, bands, axes, sample_weight, pos_label
+            As in `reliability_curve`.
+        ref_line, ax, title, **kwargs
+            As in `plot`.
         """
         refuse_other_axes(ax)
-        rule = CurveOptions(
-            bins=bins, binning=binning, band=band, bands=bands, curve=curve, axes=axes
+        made = reliability_curve(
+            y,
+            p,
+            curve=curve,
+            bins=bins,
+            binning=binning,
+            band=band,
+            bands=bands,
+            axes=axes,
+            sample_weight=sample_weight,
+            pos_label=pos_label,
         )
-        both = compare_curves(y, p, rule=rule, sample_weight=sample_weight, pos_label=pos_label)
-        name = "predictions" if name is None else name
-        figure = comparison_diagram(both, (name, "before"), ax=ax, title=title)
-        return cls(figure, figure.axes[0] if ax is None else ax, both.curves[0], name)
+        display = cls(made, estimator_name=name, pos_label=pos_label)
+        return display.plot(ax=ax, ref_line=ref_line, title=title, **kwargs)
 
     def _repr_png_(self) -> bytes | None:
         """What a notebook shows; figures of pyplot are shown by pyplot itself."""
@@ -492,7 +592,7 @@ def class_diagram(
     top_label: bool = True,
     curve: str = "binned",
     bins: Bins = 10,
-    binning: str = "width",
+    binning: str = "mass",
     band: str | None = "auto",
     bands: str = "auto",
     level: float = 0.95,

@@ -365,7 +365,7 @@ def _converted_member(member: Any, classifier: Any) -> Any:
     package, function, types = CONVERTERS.get(library, SKLEARN)
     try:
         convert = getattr(importlib.import_module(package), function)
-        numbers = importlib.import_module(types).FloatTensorType
+        kinds = importlib.import_module(types)
     except ImportError as missing:
         raise MissingExtraError(
             f"{_model_name(model)} is converted by the package {package!r}, which is not "
@@ -376,12 +376,12 @@ def _converted_member(member: Any, classifier: Any) -> Any:
     while hasattr(last, "steps"):
         last = last.steps[-1][1]
     raw = {"options": {id(last): {"raw_scores": True}}} if margins else {}
-    inputs = [(FEATURES, numbers([None, columns]))]
+    inputs = _input_types(classifier, model, kinds)
     try:
         whole = convert(model, initial_types=inputs, target_opset=MODEL_OPSET, **raw)
     except Exception as wrong:  # each converter has errors of its own
         raise InputError(
-            f"{package} cannot convert {_model_name(model)} with {columns} columns of numbers: "
+            f"{package} cannot convert {_model_name(model)} with {columns} columns: "
             f"{_first_sentences(str(wrong))} {_by_hand(classifier)}"
         ) from wrong
     for value in whole.graph.output if margins else ():
@@ -389,6 +389,33 @@ def _converted_member(member: Any, classifier: Any) -> Any:
         if len(shape.dim) == 2:  # converters declare one column for two classes
             shape.dim[1].dim_value = len(member.classes)
     return whole
+
+
+def _input_types(classifier: Any, model: Any, types: Any) -> list[tuple[str, Any]]:
+    """The names and types of the inputs: one for all columns, or, where the model takes columns of
+    a frame by their names, one for each."""
+    known = getattr(classifier, "_kinds", ())
+    if not _selects_by_name(model):
+        text = known and set(known) == {"text"}
+        kind = types.StringTensorType if text else types.FloatTensorType
+        return [(FEATURES, kind([None, classifier.n_features_in_]))]
+    taken = [name for name in (LABEL, RESULT) if name in classifier.feature_names_in_]
+    if taken:
+        raise InputError(
+            f"no column of the features may be called {taken[0]!r} in ONNX, for an output is "
+            "called so. Rename the column and fit again."
+        )
+    of_kind = {"text": types.StringTensorType, "whole": types.Int64TensorType}
+    columns = zip(classifier.feature_names_in_, known, strict=True)
+    return [(name, of_kind.get(kind, types.FloatTensorType)([None, 1])) for name, kind in columns]
+
+
+def _selects_by_name(model: Any) -> bool:
+    """Whether a step of the model takes columns by their names, as a ColumnTransformer may."""
+    chosen = [np.atleast_1d(columns) for *_, columns in getattr(model, "transformers_", ())]
+    if any(isinstance(name, str) for columns in chosen for name in columns):
+        return True
+    return any(_selects_by_name(step) for _, step in getattr(model, "steps", ()))
 
 
 def _check_model(member: Any, model: Any) -> None:

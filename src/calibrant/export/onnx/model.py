@@ -80,8 +80,10 @@ def to_onnx(calibrator: Any, *, input: str = "score", float: int = 64) -> Any:
         ``"probabilities"`` (n, k), in the order of ``classes``. A calibrator of segments has a
         second input, ``"segment"`` (n,), of integers or strings; one of several columns has
         ``"segment_1"``, ``"segment_2"`` and so on, from coarse to fine. For a
-        `CalibratedClassifier`: input ``"X"`` (n, features), outputs ``"label"`` (n,) and
-        ``"probabilities"`` (n, k), with ``ensemble=True`` the mean over the folds. For a
+        `CalibratedClassifier`: input ``"X"`` (n, features), or, where the model takes columns of a
+        frame by their names, an input (n, 1) for each column (strings, int64 for whole numbers,
+        float32 for others); outputs ``"label"`` (n,) and ``"probabilities"`` (n, k), with
+        ``ensemble=True`` the mean over the folds. For a
         `FeatureCalibrator` with trees: beside ``"score"`` the inputs ``"numbers"`` (n, a) and
         ``"categories"`` (n, b) of strings, as far as trees look at such columns; the metadata name
         the columns in order, and the words of each. Truth values are ``"True"``, ``"true"``,

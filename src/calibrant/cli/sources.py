@@ -157,6 +157,7 @@ class FileSource:
     option : the option that the words came by: ``--score``, or ``--prob`` for probabilities
     several : whether there is a column for each of several classes
     guessed : roles whose columns were guessed
+    looks : the columns by their first rows, once they were looked at
     run : how the command answers
     cells : how scores are grouped
     """
@@ -172,6 +173,7 @@ class FileSource:
     option: str = "--score"
     several: bool = False
     guessed: tuple[str, ...] = ()
+    looks: Sequence[Any] = ()
     run: RunOptions = RunOptions()
     cells: CellsOption = "auto"
 

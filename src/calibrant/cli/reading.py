@@ -640,9 +640,9 @@ def _named_by_classes(label: ColumnLook, exact: ByName, letters: ByName) -> list
             continue
         found = []
         for before, after in _ends_around(words[0], called):
-            names = [f"{before}{word}{after}" for word in words]
-            if not called.keys() >= set(names):
+            if not all(f"{before}{word}{after}" in called for word in reversed(words)):
                 continue
+            names = [f"{before}{word}{after}" for word in words]
             alike = [one for one in called if one.startswith(before) and one.endswith(after)]
             alone = len(alike) == len(names) or not (before or after)
             members = [called[name] for name in names]

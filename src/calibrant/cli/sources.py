@@ -49,6 +49,14 @@ class RunOptions:
         str | None,
         typer.Option("--decimal", metavar=".|,", help="Decimal mark; guessed if left out."),
     ] = None
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            "--encoding",
+            metavar="NAME",
+            help="Encoding of CSV files, such as cp1250; default: UTF-8, else cp1252.",
+        ),
+    ] = None
     missing: Annotated[
         str,
         typer.Option(
@@ -118,7 +126,9 @@ class RunOptions:
                     memory_limit=self.memory_limit,
                     progress=bar,
                     master=self.master,
-                    reading=ReadOptions(self.decimal, self.missing, stream, self.format),
+                    reading=ReadOptions(
+                        self.decimal, self.missing, stream, self.format, self.encoding
+                    ),
                 ) as engine,
             ):
                 notes = engine.notes

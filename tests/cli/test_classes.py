@@ -252,6 +252,119 @@ def test_labels_are_guessed_by_their_values_or_by_their_name(run):
     assert json.loads(out)["provenance"]["label_column"] == "kind"
 
 
+QUICK = ("-m", "vector", "--cv", 0)
+
+
+def priorities(path: str, columns: str, **beside) -> None:
+    """Probabilities of three classes in columns of these names, and labels ``priority`` last."""
+    p, y = animals(120)
+    words = np.array(["low", "medium", "high"])
+    largest = words[p.argmax(axis=1)]
+    more = {name: largest if made is None else made(words, y) for name, made in beside.items()}
+    lines = [",".join([columns, *more, "priority"])]
+    for i, row in enumerate(p.tolist()):
+        lines.append(",".join([*map(str, row), *(v[i] for v in more.values()), words[y[i]]]))
+    Path(path).write_text("\n".join(lines))
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        "prob_low,prob_medium,prob_high",
+        "LOW_score,Medium_score,High_SCORE",
+        "low,medium,high",
+        "x-low.1,x-medium.1,x-high.1",
+    ],
+)
+def test_columns_called_by_the_classes_are_found_first(run, columns):
+    priorities("t.csv", columns)
+    names = columns.split(",")
+    code, out, _ = run("fit", "t.csv", *QUICK)
+    assert code == 0
+    said = " ".join(out.split())
+    assert said.startswith("Columns: label = `priority`, ")
+    assert f"{names[2] if '-' not in columns else '`x-high.1`'} is 'high'" in said
+    facts = cal.load("calibrator.json").provenance
+    assert list(facts["score_columns"]) == [names[2], names[0], names[1]]
+    assert list(facts["guessed"]) == ["score", "label"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("fit", *QUICK),
+        ("compare", "-m", "vector"),
+        ("evaluate", "--level", 0),
+        ("plot", "-o", "r.png"),
+        ("report", "-m", "vector", "-o", "r.html"),
+    ],
+)
+def test_every_command_finds_the_columns_of_classes(run, words):
+    priorities("t.csv", "prob_low,prob_medium,prob_high", predicted=None)
+    code, out, _ = run(words[0], "t.csv", *words[1:])
+    assert code == 0
+    assert " ".join(out.split()).startswith(
+        "Columns: label = `priority`, prob_high is 'high', prob_low is 'low', prob_medium is "
+        "'medium'."
+    )
+
+
+@pytest.mark.parametrize("words", [(), ("--score", "prob_*")])
+def test_the_class_of_the_largest_score_is_no_label(run, words):
+    priorities("t.csv", "prob_low,prob_medium,prob_high", decision=None)
+    code, out, _ = run("fit", "t.csv", *words, *QUICK)
+    assert code == 0
+    said = " ".join(out.split())
+    assert said.startswith(
+        "Columns: label = `priority` (`decision` holds a prediction: the class of the largest "
+        "score in nearly every row), prob_high is 'high'"
+    )
+    text = Path("t.csv").read_text().replace("priority", "client")  # never a label
+    Path("t.csv").write_text(text)
+    said = refused(run, "fit", "t.csv", *words)
+    assert "`decision` seems to hold a prediction" in said
+    Path("t.csv").write_text(text.replace("decision", "label"))
+    code, out, _ = run("fit", "t.csv", *words, *QUICK)
+    assert out.startswith("Columns: label = `label`")
+
+
+def test_two_columns_of_labels_or_of_scores_that_fit_equally_are_named(run):
+    priorities("t.csv", "prob_low,prob_medium,prob_high", urgency=lambda w, y: w[(y + 1) % 3])
+    for words in ((), ("--score", "prob_*")):
+        said = refused(run, "fit", "t.csv", *words)
+        assert "The column of labels may be 'urgency' or 'priority': name it with --label" in said
+    _, out, _ = run("fit", "t.csv", "--label", "urgency", *QUICK)
+    assert out.startswith("Columns: prob_high is 'high'")
+    head, *rows = Path("old.csv").read_text().splitlines()
+    lines = [f"{row},{','.join(row.split(',')[1:4])}" for row in rows]
+    Path("t.csv").write_text("\n".join([f"{head},q_cat,q_ape,q_bee", *lines]))
+    said = refused(run, "fit", "t.csv")
+    assert "for each class may be 'p_ape', 'p_bee', 'p_cat' or 'q_ape', 'q_bee', 'q_cat'" in said
+
+
+def test_features_that_are_called_by_classes_are_no_scores(run):
+    rng = np.random.default_rng(0)
+    lines = ["score,churned,plan,is_basic,is_plus,is_pro,v1,v2,v3,stage"]
+    for i in range(90):
+        s, plan = rng.random(), i % 3
+        dummies = ",".join(str(int(plan == k)) for k in range(3))
+        values = ",".join(f"{v:.3f}" for v in rng.normal(size=3))
+        name = ("basic", "plus", "pro")[plan]
+        lines.append(f"{s:.4f},{int(rng.random() < s)},{name},{dummies},{values},{1 + i % 3}")
+    Path("t.csv").write_text("\n".join(lines))
+    code, _, err = run("fit", "t.csv", "-m", "platt", "--cv", 0)
+    assert code == 0
+    assert err.startswith("note: score = `score`, label = `churned`")
+
+
+def test_a_calibrator_of_one_score_is_checked_on_its_own_column(run):
+    text = Path("old.csv").read_text().replace(",3\n", ",2\n")  # two classes
+    Path("two.csv").write_text(text)
+    assert run("fit", "two.csv", "-s", "p_ape", "-l", "w", "-m", "platt", "--cv", 0)[0] == 0
+    _, out, _ = run("check", "two.csv", "--calibrator", "calibrator.json", "--json")
+    assert json.loads(out)["score_column"] == "p_ape"
+
+
 def test_few_rows_of_a_class_are_said_first(run):
     lines = Path("old.csv").read_text().splitlines()
     cats = [line for line in lines if ",cat," in line]

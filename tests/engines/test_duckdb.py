@@ -312,9 +312,12 @@ REFUSED = {
     ),
     "open quote": ('s,y\n1,0\n"2,1\n', r"line 3 has a quote that does not end"),
     "mixed line endings": ("s,y\n1,0\r\n2,1\r\n", r"mixes line endings"),
-    "latin-1": (b"s,y\n1,\xe9\n2,b\n", r"must be UTF-8"),
-    "latin-1 far below": (b"s,y\n" + b"1,a\n" * 9000 + b"2,\xe9\n", r"must be UTF-8"),
-    "UTF-16": ("s,y\n1,0\n".encode("utf-16"), r"must be UTF-8"),
+    "neither UTF-8 nor cp1252": (b"s,y\n1,\x81\n2,b\n", r"must be UTF-8.*--encoding cp1250"),
+    "far below": (b"s,y\n" + b"1,a\n" * 9000 + b"2,\x81\n", r"must be UTF-8"),
+    "UTF-8 with a wrong byte": (b"s,y\n1,\xc3\xa4\n2,\xc3\xb6\n3,\xe9\n", r"must be UTF-8"),
+    "UTF-8 by its mark": (b"\xef\xbb\xbfs,y\n1,\xe9\n2,b\n", r"must be UTF-8"),
+    "UTF-16 without a mark": ("s,y\n1,0\n".encode("utf-16-le"), r"say --encoding utf-16-le"),
+    "half of UTF-16": ("s,y\n1,0\n".encode("utf-16")[:-1], r"must be UTF-16 text"),
 }
 
 

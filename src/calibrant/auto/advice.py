@@ -456,7 +456,7 @@ def advise_segments(
     """
     w = np.ones(len(p)) if weight is None else weight
     sums = [
-        np.bincount(code, values, minlength=len(names))
+        np.bincount(code, values, minlength=len(names)).astype(np.float64)
         for values in (w, w * w, w * (positive - p), w * w * p * (1.0 - p), w * positive, w * p)
     ]
     return _advise_sums(names, *sums)

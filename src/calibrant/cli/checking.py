@@ -115,7 +115,9 @@ def check(
     fitted = None if calibrator is None else sources.load_map(calibrator)
     sources.check_weighing(weights, weight)
     with run.open(*files, *(reference or ())) as engine:
-        source = reading.find_source(engine, files, score, label, weight, pos_label, run)
+        source = reading.find_source(
+            *(engine, files, score, label, weight, pos_label, run), guess=fitted is None
+        )
         if fitted is not None and isinstance(fitted.map, VectorMap):
             source = replace(source, several=True)
         source.refuse_beside()

@@ -268,8 +268,6 @@ def evaluate(
         if source.several:
             read = reading.read_matrix(source)
             found, facts = jobs.measure_classes(read, count, intervals, records), read.document
-            if source.guessed:
-                facts["guessed"] = [*source.guessed, *facts.get("guessed", [])]
         elif segment:
             read = reading.read_segments(reading.complete_roles(source))
         else:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -20,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.array_types import Array
 from calibrant.cli.app import SHOWN, brief, some_of, tell
 from calibrant.cli.sources import FileSource, RunOptions, read_segment
 from calibrant.data.columns import segment_columns_of, unknown_column
@@ -59,12 +61,13 @@ def find_source(
     segment: list[str] | None = None,
     raw: Sequence[str] | None = None,
     option: str = "--score",
+    guess: bool = True,
 ) -> FileSource:
     """The source of a command. Where only the columns of the files tell whether words stand for
     one column or for several, the files are looked at.
 
-    Files of probabilities are looked at, too, where no column was named: `apply` may have written
-    some for several classes.
+    Where no column was named and ``guess`` is true, columns whose names tell the classes of another
+    column come first.
     """
     cells, words, raw = run.read_cells(), words or (), raw or ()
     source = FileSource(
@@ -73,8 +76,9 @@ def find_source(
     source = replace(source, several=len(words) > 1, run=run, cells=cells)
     if engine.spark:
         pass
-    elif option == "--prob" and not words:
-        found = applied_classes(source)
+    elif guess and not words and pos_label is None:
+        source = replace(source, looks=_looks(source))
+        found = class_columns(source)
         guessed = ("score",) if found else ()
         source = replace(source, words=found, several=bool(found), guessed=guessed)
     elif len(words) == 1 and are_special(words):
@@ -181,7 +185,7 @@ def read_matrix(source: FileSource, fitted: tuple[Fitted, Path] | None = None) -
     The classes are those of the labels, or of a calibrator, which comes with the name of its file.
     """
     known = () if fitted is None else fitted[0].provenance.get("score_columns", ())
-    label = source.label or likely_label(source, known)
+    label, guess = (source.label, "") if source.label else likely_label(source, known)
     wanted = [word for word in (*source.words, *source.raw) if not are_special([word])]
     names = Names(label, label, source.weight)
     rows = source.engine.rows_to_hold(source.files, wanted, names, source.role)
@@ -215,15 +219,15 @@ def read_matrix(source: FileSource, fitted: tuple[Fitted, Path] | None = None) -
     if source.probabilities and not are_distributions(after.scores):
         held.refuse_sums(columns[:k])
     facts = held.facts(len(read.codes)) | {"score_columns": columns[:k]}
-    if not source.label:
-        facts["guessed"] = ["label"]
+    if guessed := [*source.guessed, *([] if source.label else ["label"])]:
+        facts["guessed"] = guessed
     if not source.run.json:
         each = []
         for one, column in found.items():
             named = column if re.fullmatch(r"\w+", column) else f"`{column}`"
             each.append(f"{named} is {one!r}")
         shown = some_of(each, f" ({len(each)} classes)")
-        guess, other = ("", "") if source.label else (f"label = `{label}`, ", "--label COL, ")
+        other = "" if source.label else "--label COL, "
         tell(f"Columns: {guess}{shown}. To name others: {other}{source.option} CLASS=COLUMN.")
     return FileScores(
         after, classes, None, facts, before=matrix(slice(k, None)) if source.raw else None
@@ -581,16 +585,101 @@ def complete_roles(source: FileSource) -> FileSource:
     return replace(source, words=words, label=label, guessed=tuple(missing))
 
 
-def applied_classes(source: FileSource) -> list[str]:
-    """The columns that `apply` writes for several classes, ``probability_a``, ``probability_b``, …,
-    if another column holds these classes; else none."""
+def class_columns(source: FileSource) -> list[str]:
+    """The columns of scores, one for each of several classes, that nobody named; none if there are
+    no such columns.
+
+    Their names differ only in the classes that another column holds, in any order and case. Rows
+    that sum to one confirm it; so do names that say score, where classes are words. Probabilities
+    that `apply` wrote come first among probabilities. An InputError lists sets that fit equally.
+    """
     looks = _looks(source)
-    found = [look.name for look in looks if look.name.startswith(f"{APPLIED}_") and look.inside]
-    if len(found) < 3 or any(look.name == APPLIED for look in looks):
+    if source.probabilities and any(look.name == APPLIED for look in looks):
         return []
-    asked = dict.fromkeys(found)
-    others = [look for look in looks if look.name not in found]
-    return found if any(class_label_rank(look, asked) >= 3 for look in others) else []
+    raw = expand(source.raw, [look.name for look in looks], option="--raw")
+    taken = (source.weight, *segment_columns_of(source.segment), *raw)
+    free = [look for look in looks if look.name not in taken]
+    called = [_by_name(free, text) for text in (str, _letters)]
+    sets: dict[frozenset[str], list[str]] = {}
+    for look in free:
+        if look.name == source.label or (not source.label and may_be_labels(look)):
+            sets |= {frozenset(names): names for names in _named_by_classes(look, *called)}
+    found = list(sets.values())
+    if source.probabilities:
+        applied = [names for names in found if names[0].startswith(f"{APPLIED}_")]
+        found = applied or found
+    if len(found) > 1:
+        each = " or ".join(", ".join(map(repr, names[:3])) for names in found[:3])
+        words = " ".join(f"{source.option} {shell_quoted(name)}" for name in found[0][:3])
+        raise InputError(
+            f"The columns of {source.role} for each class may be {each}: name one of these sets, "
+            f"such as {words}"
+        )
+    return found[0] if found else []
+
+
+#: columns by their names, or by the letters of these; columns of one name are left out
+ByName = Mapping[str, "ColumnLook"]
+
+
+def _by_name(looks: Sequence[ColumnLook], text: Callable[[Label], str]) -> ByName:
+    names = [text(look.name) for look in looks]
+    times = Counter(names)
+    return {name: look for name, look in zip(names, looks, strict=True) if times[name] == 1}
+
+
+def _named_by_classes(label: ColumnLook, exact: ByName, letters: ByName) -> list[list[str]]:
+    """The sets of columns whose names are the classes of a column of labels between a common
+    beginning and a common end, and which hold their scores."""
+    if not 3 <= len(label.distinct) <= len(letters) or (label.numbers and not label.whole):
+        return []
+    classes = list(dict.fromkeys(_typed(label).values()))
+    for text, called in ((str, exact), (_whole, exact), (_letters, letters)):
+        words = [text(one) for one in classes]
+        if len(words) < 3 or len(set(words)) < len(words):
+            continue
+        found = []
+        for before, after in _ends_around(words[0], called):
+            if not all(f"{before}{word}{after}" in called for word in reversed(words)):
+                continue
+            names = [f"{before}{word}{after}" for word in words]
+            alike = [one for one in called if one.startswith(before) and one.endswith(after)]
+            alone = len(alike) == len(names) or not (before or after)
+            members = [called[name] for name in names]
+            if _are_scores(members, classes, alone=alone):
+                found.append([look.name for look in members])
+        if found:
+            return found
+    return []
+
+
+def _ends_around(word: str, names: Iterable[str]) -> dict[tuple[str, str], None]:
+    """What stands before and after a word, wherever a name holds it."""
+    return {
+        (name[: place.start()], name[place.start() + len(word) :]): None
+        for name in names
+        if word in name
+        for place in re.finditer(f"(?={re.escape(word)})", name)
+    }
+
+
+def _are_scores(looks: Sequence[ColumnLook], classes: Sequence[Any], *, alone: bool) -> bool:
+    """Whether columns hold a score for each class: their rows are distributions, or their names say
+    score, there are no others of such a name (``alone``), and the classes are words."""
+    if any(look.numbers is None for look in looks) or all(look.whole for look in looks):
+        return False
+    rows = _rows_of(looks)
+    if len(rows) and are_distributions(rows):
+        return True
+    words = all(isinstance(one, str) for one in classes)
+    return words and alone and all(look.called(SCORES, SCORE_WORDS) for look in looks)
+
+
+def _rows_of(looks: Sequence[ColumnLook]) -> Array:
+    """The numbers of some columns side by side; rows that lack one are left out."""
+    columns = np.column_stack([look.numbers_in_rows for look in looks])
+    rows: Array = columns[~np.isnan(columns).any(axis=1)]
+    return rows
 
 
 def first_numbers(source: FileSource, columns: Sequence[str]) -> list[float]:
@@ -599,11 +688,13 @@ def first_numbers(source: FileSource, columns: Sequence[str]) -> list[float]:
     return [] if None in found else [value for numbers in found for value in numbers or ()]
 
 
-def likely_label(source: FileSource, known: Sequence[str] = ()) -> str:
-    """The column of labels beside a column of scores for each class.
+def likely_label(source: FileSource, known: Sequence[str] = ()) -> tuple[str, str]:
+    """The column of labels beside a column of scores for each class, and what to say of it.
 
     Its values are the classes that the names of the score columns tell; else its own name says that
-    it is one of labels. ``known`` are the columns of scores where none are asked for.
+    it is one of labels. A column that holds the class of the largest score is a prediction, unless
+    its name says that it is one of labels and no other column fits. ``known`` are the columns of
+    scores where none are asked for.
     """
     looks = _looks(source)
     names = [look.name for look in looks]
@@ -611,16 +702,49 @@ def likely_label(source: FileSource, known: Sequence[str] = ()) -> str:
     raw = expand(source.raw, names, option="--raw")
     taken = {source.weight, *asked, *raw}
     free = [look for look in looks if look.name not in taken]
-    best = _likeliest(free, lambda look: class_label_rank(look, asked), sole=False)
+    ranks = {look.name: class_label_rank(look, asked) for look in free}
+    by_values = [look for look in free if ranks[look.name] >= 3]
+    predicted = [look for look in by_values if _is_prediction(look, asked, looks)]
+    for look in predicted:
+        ranks[look.name] -= 3
+    best = _likeliest(free, lambda look: ranks[look.name], sole=False)
+    shown = some_of([f"`{look.name}`" for look in predicted if look not in best], "")
+    what = "a prediction: the class of the largest score in nearly every row"
     if len(best) == 1:
-        return best[0].name
-    raise InputError(f"{_unclear('label', best)} {_listed(looks)}")
+        said = f"label = `{best[0].name}`"
+        return best[0].name, f"{said} ({shown} holds {what}), " if shown else f"{said}, "
+    said = f" {shown} seems to hold {what}." if shown else ""
+    raise InputError(f"{_unclear('label', best)}{said} {_listed(looks)}")
+
+
+#: the share of rows from which on a column of the most probable classes is a prediction, and the
+#: fewest rows that can tell
+NEARLY, ENOUGH = 0.99, 30
+
+
+def _is_prediction(look: ColumnLook, asked: Asked, looks: Sequence[ColumnLook]) -> bool:
+    """Whether a column holds the class of the largest score in nearly every row."""
+    typed_ = _typed(look)
+    columns = assign(asked, list(typed_.values()), look.name, option="--score")
+    by_name = {other.name: other for other in looks}
+    scores = [by_name[column] for column in columns.values()]
+    if any(one.numbers is None for one in scores):
+        return False
+    codes: dict[Any, int] = {label: code for code, label in enumerate(columns)}
+    labels = [codes.get(typed_.get(value), -1) for value in look.cells]
+    rows = np.column_stack([one.numbers_in_rows for one in scores])
+    complete = (np.asarray(labels) >= 0) & ~np.isnan(rows).any(axis=1)
+    kept, own = rows[complete], np.asarray(labels)[complete]
+    if len(kept) < ENOUGH:
+        return False
+    largest = kept[np.arange(len(kept)), own] == kept.max(axis=1)
+    return bool(largest.mean() >= NEARLY)
 
 
 def class_label_rank(look: ColumnLook, asked: Asked) -> int:
     """How likely a column is the labels of several classes whose columns these are: 3 to 5 if its
     values are their classes, 1 or 2 by its name alone, 0 if it is none."""
-    if look.never or PREDICTED.intersection((look.joined, *look.words)):
+    if not may_be_labels(look):
         return 0
     called = look.called(LABELS | CLASS_NAMES, OUTCOME_WORDS | CLASS_NAMES)
     if not 2 <= len(look.distinct) <= len(asked):
@@ -662,12 +786,14 @@ def _listed(looks: Sequence[ColumnLook]) -> str:
 
 def _looks(source: FileSource) -> list[ColumnLook]:
     """The columns of files by their first rows."""
+    if source.looks:
+        return list(source.looks)
     columns = source.engine.first_rows(source.files, ROWS)
     rows = max(VALUES // max(len(columns), 1), 100)
     looks = []
     for name, values in columns.items():
-        kept = tuple(value for value in map(_cell, values[:rows]) if value is not None)
-        looks.append(ColumnLook(name, kept, more=len(values) >= min(rows, ROWS)))
+        cells = tuple(map(_cell, values[:rows]))
+        looks.append(ColumnLook(name, cells, more=len(values) >= min(rows, ROWS)))
     return looks
 
 
@@ -786,13 +912,18 @@ class ColumnLook:
     Parameters
     ----------
     name : str
-    values : the values that are there: words for none are left out
+    cells : a value for each row; None where there is none, or a word for none
     more : whether there are more rows than were looked at
     """
 
     name: str
-    values: tuple[Any, ...]
+    cells: tuple[Any, ...]
     more: bool = False
+
+    @cached_property
+    def values(self) -> tuple[Any, ...]:
+        """The values that are there."""
+        return tuple(value for value in self.cells if value is not None)
 
     @cached_property
     def words(self) -> list[str]:
@@ -840,6 +971,12 @@ class ColumnLook:
             if None not in read:
                 return [value for value in read if value is not None]
         return None
+
+    @property
+    def numbers_in_rows(self) -> Array:
+        """A number for each row, NaN where there is none; for a column of numbers."""
+        numbers = iter(self.numbers or ())
+        return np.array([math.nan if cell is None else next(numbers) for cell in self.cells])
 
     @property
     def mostly_numbers(self) -> bool:
@@ -903,11 +1040,16 @@ def probability_rank(look: ColumnLook) -> int:
     return 3 + called if called else min(score_rank(look), 3)
 
 
+def may_be_labels(look: ColumnLook) -> bool:
+    """Whether nothing in its name says that a column is not one of labels."""
+    return not look.never and PREDICTED.isdisjoint((look.joined, *look.words))
+
+
 def label_rank(look: ColumnLook) -> int:
     """How likely a column is one of labels, of two values: 3 by its name, 2 by a word of it, 1 by
     its values alone, or by its name if it holds one value (yes or no, if only a word of the name
     says so), 0 if it is none."""
-    if look.never or PREDICTED.intersection((look.joined, *look.words)):
+    if not may_be_labels(look):
         return 0
     named = 1 + look.called(LABELS, OUTCOME_WORDS)
     if len(look.distinct) == 2:

@@ -50,6 +50,14 @@ class RunOptions:
         str | None,
         typer.Option("--decimal", metavar=".|,", help="Decimal mark; guessed if left out."),
     ] = None
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            "--encoding",
+            metavar="NAME",
+            help="Encoding of CSV files, such as cp1250; default: UTF-8, else cp1252.",
+        ),
+    ] = None
     missing: Annotated[
         str,
         typer.Option(
@@ -119,7 +127,9 @@ class RunOptions:
                     memory_limit=self.memory_limit,
                     progress=bar,
                     master=self.master,
-                    reading=ReadOptions(self.decimal, self.missing, stream, self.format),
+                    reading=ReadOptions(
+                        self.decimal, self.missing, stream, self.format, self.encoding
+                    ),
                 ) as engine,
             ):
                 notes = engine.notes
@@ -158,6 +168,7 @@ class FileSource:
     option : the option that the words came by: ``--score``, or ``--prob`` for probabilities
     several : whether there is a column for each of several classes
     guessed : roles whose columns were guessed
+    looks : the columns by their first rows, once they were looked at
     run : how the command answers
     cells : how scores are grouped
     """
@@ -173,6 +184,7 @@ class FileSource:
     option: str = "--score"
     several: bool = False
     guessed: tuple[str, ...] = ()
+    looks: Sequence[Any] = ()
     run: RunOptions = RunOptions()
     cells: CellsOption = "auto"
 

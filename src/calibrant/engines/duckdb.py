@@ -19,10 +19,16 @@ from calibrant.engines.files import MISSING as MISSING_WORDS
 from calibrant.engines.files import (
     PLAIN_READING,
     SPELLINGS,
+    UTF8,
     WHOLE,
+    WINDOWS,
+    Encoding,
+    NotUtf8Error,
     NumberSpelling,
     ReadOptions,
     choose_spelling,
+    decode_file,
+    encoding_of,
     find_column,
     find_files,
     kind_of,
@@ -83,6 +89,7 @@ class Session:
     ) -> None:
         self.reading = reading
         self.notes: list[str] = []
+        self._decoded: dict[Path, tuple[Path, Encoding]] = {}
         self._duckdb = import_extra("duckdb", extra="cli")
         self._progress = progress
         self._folder = TemporaryFolder()  # removed as well if the next line is interrupted
@@ -164,7 +171,8 @@ class Session:
         except self._duckdb.Error as error:
             if type(error).__name__ in OURS:
                 raise
-            raise InputError(_reworded(error)) from error
+            refusal = NotUtf8Error if "not utf-8" in str(error) else InputError
+            raise refusal(_reworded(error)) from error
 
     def _show_progress(self) -> None:
         if self._progress:
@@ -223,13 +231,43 @@ class Session:
             self.note(said)
         return replace(_csv(copy, wanted), path=path)
 
+    def _text(self, path: Path, wanted: list[str], counted: bool) -> Source:
+        """A CSV file; of one that is not UTF-8, a copy is read that is."""
+        known = encoding_of(path, self.reading.encoding)
+        if path not in self._decoded:
+            if known is None or known.utf8:
+                try:
+                    return _csv(path, wanted, counted)
+                except NotUtf8Error:
+                    if known is not None:
+                        raise
+            found = known or Encoding(WINDOWS)
+            self._decoded[path] = self._decode(path, found, guessed=known is None), found
+        copy, found = self._decoded[path]
+        folders = partitions_of(path)
+        own = _csv(copy, [name for name in wanted if name.strip() not in folders], counted)
+        return replace(own, path=path, encoding=found)
+
+    def _decode(self, path: Path, encoding: Encoding, *, guessed: bool) -> Path:
+        """A copy of a text file in UTF-8, of the same name, which messages hold."""
+        folder = self.temporary(f"text-{secrets.token_hex(4)}")
+        folder.mkdir(mode=0o700)
+        copy = folder / (path.stem if path.suffix.lower() == ".gz" else path.name)
+        with private_file(copy) as to:
+            said = decode_file(path, encoding, to, guessed=guessed)
+        if said:
+            self.note(said)
+        return copy
+
     def _own_source(self, path: Path, wanted: list[str], every: bool, counted: bool) -> Source:
         kind, ending, _ = kind_of(path)
         if kind == "csv":
-            with path.open("rb") as stream:
-                if stream.read(2) in (b"\xff\xfe", b"\xfe\xff"):
-                    raise InputError(not_utf8(path.name, was="utf16"))
-            return _csv(path, wanted, counted)
+            return self._text(path, wanted, counted)
+        if self.reading.encoding is not None:
+            raise ParameterError(
+                f"--encoding is for CSV files, and {path.name} is none: it tells its own. Leave it "
+                "out."
+            )
         if kind == "excel":
             return self._sheet(path, wanted)
         try:
@@ -589,6 +627,7 @@ class Source:
     relation : the table function that reads the file
     separator : between the fields of a CSV file
     rows : how many there must be, where that is known apart from the reader
+    encoding : of a CSV file; ``relation`` reads UTF-8
     folders : how many of the columns, the last ones, stand in the names of the file's folders
     """
 
@@ -600,6 +639,7 @@ class Source:
     relation: str
     separator: str = ","
     rows: int | None = None
+    encoding: Encoding = UTF8
     folders: int = 0
 
     def find(self, name: str, role: str = "") -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -49,11 +50,20 @@ from calibrant.engines.duckdb_rows import (
     refuse,
     refuse_sums,
 )
-from calibrant.engines.files import output_kind, refuse_different, refuse_url
+from calibrant.engines.files import (
+    UTF8,
+    Encoding,
+    encode_file,
+    not_written,
+    open_packed,
+    output_kind,
+    refuse_different,
+    refuse_url,
+)
 from calibrant.engines.open_engine import check_rows
 from calibrant.errors import InputError, import_extra
 from calibrant.fitting.fitted import Fitted
-from calibrant.outputs import check_different_files, find_target, whole_file
+from calibrant.outputs import check_different_files, find_target, private_file, whole_file
 from calibrant.rules.base import VectorMap
 from calibrant.rules.segmented import Segmented
 
@@ -88,8 +98,10 @@ def apply_file(
     Notes
     -----
     Rows keep their order and other columns their values: fields of text files are never parsed.
-    Memory does not grow with the number of rows. ``out`` appears whole at the end or not at all.
-    A pipe is written to as rows come. ``out`` must not be one of the files.
+    CSV is written in the encoding of the files, or in UTF-8 where they have several. Memory does
+    not grow with the number of rows. ``out`` appears whole at the end or not at all. A pipe is
+    written to as rows come, in another encoding than UTF-8 at the end. ``out`` must not be one of
+    the files.
     Probabilities equal ``fitted.calibrate`` bit for bit; CSV holds the shortest text that reads
     back as the same number.
     """
@@ -142,6 +154,7 @@ class _Job:
         self.added = options.new_columns(fitted)
         options.check_columns(self.added, first.names, first.path.name)
         self.names = [*first.names, *(name for name in self.added if name not in first.names)]
+        self.encoding = self._encoding()
         self.beside = fitted.used if isinstance(fitted, RowFitted) else ()
         roles = dict.fromkeys(options.scores, "score")
         for column in self.beside:
@@ -149,6 +162,38 @@ class _Job:
                 roles.setdefault(str(column.name), FEATURE)
         self.numbers = NumberColumns(session, sources, roles)
         self.map, self.spellings = segment_keys(fitted.map)
+
+    def _encoding(self) -> Encoding:
+        """Of the output: for CSV that of the files, if all have one; all else is UTF-8."""
+        found = dict.fromkeys(source.encoding for source in self.sources)
+        first, *others = found
+        if output_kind(self.out)[0] != "csv" or all(one.utf8 for one in found):
+            return UTF8
+        if others:
+            self.session.note(f"{self.out.name} is UTF-8: the files have several encodings")
+            return UTF8
+        for letter in "".join(self.names):
+            try:
+                letter.encode(first.name)
+            except UnicodeEncodeError as wrong:
+                raise InputError(not_written(letter, first)) from wrong
+        return first
+
+    @contextmanager
+    def _written(self) -> Iterator[tuple[Path, bool]]:
+        """The file that DuckDB writes, and whether it is compressed there. One in another encoding
+        is made of it at the end."""
+        packed = output_kind(self.out)[2]
+        with whole_file(self.out) as temporary:
+            if self.encoding.utf8:
+                yield temporary, packed
+                return
+            plain = self.session.temporary(f"out-{secrets.token_hex(4)}.csv")
+            private_file(plain).close()
+            yield plain, False
+            with open_packed(temporary, packed) as stream:
+                encode_file(plain, self.encoding, stream)
+            plain.unlink()
 
     def copy(self) -> int:
         """Copy the rows with their numbers read in one way; how many there are."""
@@ -160,9 +205,9 @@ class _Job:
         with (
             session.function(FUNCTION, self._calibrating(watch, spelled), gives),
             session.function(SET, member_setter(), "VARCHAR"),
-            whole_file(self.out) as temporary,
+            self._written() as (temporary, packed),
         ):
-            command, header = self._copy(temporary)
+            command, header = self._copy(temporary, packed)
             try:
                 with _ordered(session, command):
                     written = int(session.query(command)[0][0]) - header
@@ -226,10 +271,10 @@ class _Job:
 
         return of_block
 
-    def _copy(self, temporary: Path) -> tuple[str, int]:
+    def _copy(self, temporary: Path, packed: bool) -> tuple[str, int]:
         """The COPY command for the output's kind, and how many of its rows are a header."""
         names, out, first, header = self.names, self.out, self.sources[0], 0
-        kind, ending, packed = output_kind(out)
+        kind, ending, _ = output_kind(out)
         lines = first.kind == kind == "json"  # the text of a row need not be touched
         rows = " UNION ALL ".join(self._rows(source, kind, lines) for source in self.sources)
         columns = [f"o{i}" for i in range(len(names))]

@@ -3,6 +3,7 @@ what the words and numbers in them mean."""
 
 from __future__ import annotations
 
+import codecs
 import csv
 import difflib
 import glob
@@ -334,14 +335,20 @@ class ReadOptions:
     format : one of FORMATS, optional
         What kind of file standard input is. By default its first bytes tell a Parquet or Excel
         file, and all else is CSV.
+    encoding : str, optional
+        Of CSV files without a byte order mark, by any name that Python knows. By default UTF-8, or
+        cp1252 where a file is not UTF-8.
     """
 
     decimal: str | None = None
     missing: str = "error"
     standard_input: BufferedIOBase | None = None
     format: str | None = None
+    encoding: str | None = None
 
     def __post_init__(self) -> None:
+        if self.encoding is not None:
+            check_encoding(self.encoding)
         if self.decimal is not None and self.decimal not in (".", ","):
             raise ParameterError(f"decimal must be . or , but {self.decimal!r} came.")
         check_word("missing", self.missing, ON_MISSING)
@@ -436,6 +443,11 @@ def read_csv_header(path: Path, wanted: Sequence[str] = (), *, counted: bool = T
     """
     with _open_text(path) as stream:  # spreadsheets write a first line like sep=;
         first = stream.readline(16).rstrip("\r\n")
+    if "\0" in first:
+        raise InputError(
+            f"{path.name} looks like UTF-16 without a byte order mark: say --encoding utf-16-le, "
+            "or utf-16-be."
+        )
     told = first[4] if len(first) == 5 and first.lower().startswith("sep=") else ""
     likely = ("\t", *SEPARATORS) if kind_of(path)[1] == ".tsv" else SEPARATORS
     asked = {name.strip() for name in wanted}
@@ -492,7 +504,7 @@ def _readable(path: Path) -> Iterator[None]:
     try:
         yield
     except UnicodeDecodeError as wrong:
-        raise InputError(not_utf8(path.name)) from wrong
+        raise NotUtf8Error(not_utf8(path.name)) from wrong
     except (gzip.BadGzipFile, EOFError, zlib.error) as wrong:
         raise InputError(f"{path.name} cannot be read: {wrong}") from wrong
     except csv.Error as wrong:
@@ -502,12 +514,154 @@ def _readable(path: Path) -> Iterator[None]:
         ) from wrong
 
 
-def not_utf8(name: str, line: str = "", was: str = "latin1") -> str:
+class NotUtf8Error(InputError):
+    """A text file is in another encoding."""
+
+
+def not_utf8(name: str, line: str = "") -> str:
     """What to say of a text file in another encoding."""
     where = f" (line {line})" if line else ""
     return (
-        f"{name} must be UTF-8 text, but it is not{where}. Save it as 'CSV UTF-8', or convert it: "
-        f"iconv -f {was} -t utf8 {name} > utf8.csv"
+        f"{name} must be UTF-8 text, but it is not{where}. Name its encoding, for example "
+        "--encoding cp1250, or save it as 'CSV UTF-8'."
+    )
+
+
+# --- CSV files in other encodings: a copy in UTF-8 is what is read --------------------------------
+
+
+#: Windows' encoding of Western Europe and America, in which Excel there writes CSV
+WINDOWS = "cp1252"
+#: byte order marks, the longer ones first, and the encodings that they tell
+BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+#: letters of several bytes in UTF-8
+SEQUENCES = re.compile(
+    rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
+)
+#: bytes of no letter in latin-1, where cp1252 has the euro sign and quotation marks
+CONTROLS = re.compile("[\x80-\x9f]")
+
+
+class Encoding(NamedTuple):
+    """How a text file spells letters: a name that Python knows, and the byte order mark."""
+
+    name: str
+    mark: bytes = b""
+
+    @property
+    def utf8(self) -> bool:
+        """Whether the text needs no decoding."""
+        return self.name == "utf-8"
+
+    def __str__(self) -> str:
+        """The encoding for people.
+
+        >>> print(Encoding("utf-16-le", codecs.BOM_UTF16_LE), Encoding("cp1252"))
+        UTF-16 cp1252
+        """
+        return self.name.upper().removesuffix("-LE").removesuffix("-BE") if self.mark else self.name
+
+
+UTF8 = Encoding("utf-8")
+
+
+def check_encoding(name: str) -> None:
+    """Refuse an encoding of text that Python does not know."""
+    try:
+        "a".encode(name)
+    except (LookupError, ValueError) as wrong:
+        raise ParameterError(
+            "encoding must be one that Python knows, such as cp1252, cp1250, utf-16 or shift_jis, "
+            f"but {name!r} came."
+        ) from wrong
+
+
+def encoding_of(path: Path, asked: str | None) -> Encoding | None:
+    """The encoding of a text file: by its byte order mark, else as asked for; None for neither."""
+    with _readable(path), open_bytes(path) as stream:
+        start = stream.read(4)
+    for mark, name in BYTE_ORDER_MARKS:
+        if start.startswith(mark):
+            return Encoding(name, mark)
+    return None if asked is None else Encoding(codecs.lookup(asked).name.removesuffix("-sig"))
+
+
+def decode_file(path: Path, encoding: Encoding, to: IO[bytes], *, guessed: bool = False) -> str:
+    """Copy a text file to UTF-8, block by block; what to say of it.
+
+    ``guessed``: an InputError where the text is UTF-8 for the most part, with a few wrong bytes.
+    """
+    decoder = codecs.getincrementaldecoder(encoding.name)()
+    high, right, example, odd = 0, 0, "", False
+    with _readable(path), open_bytes(path) as stream:
+        stream.seek(len(encoding.mark))
+        ended = False
+        while not ended:
+            block = stream.read(BLOCK)
+            ended = not block
+            try:
+                text = decoder.decode(block, ended)
+            except UnicodeDecodeError as wrong:
+                raise InputError(_not_decoded(path.name, encoding, guessed)) from wrong
+            if not block.isascii():
+                if guessed:
+                    found = SEQUENCES.findall(block)
+                    right += len(found)
+                    high += len(block.translate(None, bytes(range(128)))) - len(b"".join(found))
+                odd = odd or (encoding.name == "iso8859-1" and bool(CONTROLS.search(text)))
+                if not example and (letters := re.search(r"\w*[^\W\x00-\x7f]\w*", text)):
+                    example = letters[0][:40]
+            to.write(text.encode())
+    if guessed and right >= high:
+        raise InputError(not_utf8(path.name))
+    shown = f", as in {example!r}" if example else ""
+    if guessed:
+        return (
+            f"{path.name} is not UTF-8: it was read as {encoding}, Windows' Western encoding"
+            f"{shown}; name another with --encoding"
+        )
+    if odd:
+        return (
+            f"{path.name} holds signs that latin-1 lacks, such as € or quotation marks of Windows: "
+            "--encoding cp1252 reads them"
+        )
+    return f"{path.name} was read as {encoding}{shown}" if encoding.mark else ""
+
+
+def _not_decoded(name: str, encoding: Encoding, guessed: bool) -> str:
+    if guessed:
+        return not_utf8(name)
+    return (
+        f"{name} must be {encoding} text, but some bytes are none. Is it whole, and is that its "
+        "encoding? Name another with --encoding."
+    )
+
+
+def encode_file(path: Path, encoding: Encoding, to: IO[bytes]) -> None:
+    """Copy a text file from UTF-8 to another encoding, with its byte order mark."""
+    to.write(encoding.mark)
+    encoder = codecs.getincrementalencoder(encoding.name)()
+    with path.open(encoding="utf-8", newline="") as stream:
+        while text := stream.read(BLOCK):
+            try:
+                to.write(encoder.encode(text))
+            except UnicodeEncodeError as wrong:
+                raise InputError(not_written(wrong.object[wrong.start], encoding)) from wrong
+    to.write(encoder.encode("", True))
+
+
+def not_written(letter: str, encoding: Encoding) -> str:
+    """What to say of a letter that the encoding of the output lacks."""
+    return (
+        f"the output is in {encoding}, as the file that is read, and {encoding} has no {letter!r}. "
+        "Choose another name with --into, write .parquet or .jsonl, or save the file as 'CSV "
+        "UTF-8' first."
     )
 
 
@@ -621,6 +775,11 @@ def open_bytes(path: Path) -> IO[bytes]:
     return path.open("rb")
 
 
+def open_packed(path: Path, packed: bool) -> IO[bytes]:
+    """A file to write bytes to, compressed if ``packed``."""
+    return gzip.open(path, "wb") if packed else path.open("wb")  # type: ignore[return-value]
+
+
 # --- by blocks ----------------------------------------------------------------------------------
 
 
@@ -628,11 +787,15 @@ def _count(path: Path, separator: str) -> CsvCounts:
     if not separator.isascii():
         raise _UnusualError
     counted, before, mark = CsvCounts(), FEED, ord(separator)
+    decoder: codecs.IncrementalDecoder | None = None
 
     def number(found: Flags) -> int:
         return int(np.count_nonzero(found))
 
     for block, after in _blocks(path):
+        if decoder is not None or not block.isascii():  # the text must be UTF-8
+            decoder = decoder or codecs.getincrementaldecoder("utf-8")()
+            decoder.decode(block)
         around = np.frombuffer(bytes([before]) + block + bytes([after]), np.uint8)
         left, here, right = around[:-2], around[1:-1], around[2:]
         outside: Any = True
@@ -648,6 +811,8 @@ def _count(path: Path, separator: str) -> CsvCounts:
             counted.pairs += number(returns & (right == FEED))
             counted.blank += number(returns & ((left == FEED) | (left == RETURN)))
         before = block[-1]
+    if decoder is not None:
+        decoder.decode(b"", True)
     if counted.inside:
         raise _UnusualError  # a quote does not end: which one?
     ends = counted.returns if counted.line_end == "\r" else counted.feeds

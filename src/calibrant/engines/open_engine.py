@@ -28,7 +28,15 @@ from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable, pooling_facts
 from calibrant.data.segments import NewSegments
 from calibrant.engines.apply import ApplyOptions, RowFitted
-from calibrant.engines.files import PLAIN_READING, Label, ReadOptions, classes_of, find_files, spool
+from calibrant.engines.files import (
+    PLAIN_READING,
+    Label,
+    NotUtf8Error,
+    ReadOptions,
+    classes_of,
+    find_files,
+    spool,
+)
 from calibrant.errors import InputError, ParameterError, did_you_mean
 from calibrant.fitting.fitted import Fitted
 from calibrant.outputs import STANDARD, Name
@@ -92,6 +100,10 @@ def open_engine(
         raise ParameterError(
             "the engine spark reads plain numbers and drops no rows: leave --decimal and "
             "--missing out, or use the engine duckdb."
+        )
+    if name == "spark" and reading.encoding is not None:
+        raise ParameterError(
+            "the engine spark reads UTF-8: leave --encoding out, or use the engine duckdb."
         )
     if name == "duckdb" and master is not None:
         raise ParameterError("a master is for Spark: use it with the engine spark.")
@@ -177,10 +189,18 @@ class Engine:
         else:
             from calibrant.engines.duckdb import text_sql
 
-            source = self.session.source(find_files(there)[0], [], counted=False)
-            names = source.names
-            columns = ", ".join(text_sql(source, i) for i in range(len(names)))
-            rows = self.session.query(f"SELECT {columns} FROM {source.relation} LIMIT {count}")
+            first, rows = find_files(there)[0], None
+            for counted in (False, True):  # the count finds what is not UTF-8 below the header
+                source = self.session.source(first, [], counted=counted)
+                names = source.names
+                columns = ", ".join(text_sql(source, i) for i in range(len(names)))
+                query = f"SELECT {columns} FROM {source.relation} LIMIT {count}"
+                try:
+                    rows = self.session.query(query)
+                    break
+                except NotUtf8Error:
+                    if counted:
+                        raise
         once = [i for i, name in enumerate(names) if names.count(name) == 1]
         self.repeated[:] = dict.fromkeys(name for name in names if names.count(name) > 1)
         return {names[i]: [row[i] for row in rows] for i in once}

@@ -286,7 +286,7 @@ _FOLDERS = "calibrant-"
 
 
 def _folder_lock() -> str:
-    """The name of the lock in each folder of temporary files of this machine."""
+    """The name of the lock file that this machine puts into each of its temporary folders."""
     return f"temporary-folder-{_machine()}.lock"
 
 

@@ -144,8 +144,8 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
     chosen_ : str
         The name of the candidate that was taken; ``"uncalibrated"`` for none.
     refused_ : str or None
-        Where the scores are kept as they are, or of points one rate for all rows: why, with the
-        figures.
+        Why no candidate was taken, with the figures; None if one was. The scores are then kept as
+        they are; where they are points, all rows get one rate.
     p_value_ : float or None
         Of the test that the scores are right (see Notes), in steps of 0.005; None where it cannot
         be asked.

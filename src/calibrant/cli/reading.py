@@ -471,13 +471,14 @@ def _around(names: Sequence[str], words: Sequence[str]) -> list[int] | None:
 def _at_the_end(names: Sequence[str], words: Sequence[str]) -> list[int] | None:
     """Places of the names that end in the words, one of each, after a sign or a beginning."""
 
-    def ends(name: str, word: str) -> bool:
+    def ends_in(name: str, word: str) -> bool:
+        """Whether a name is the word, or ends in it after a sign: `p_yes`, and not `eyes`."""
         start = name[: len(name) - len(word)]
         return name.endswith(word) and (not start or not start[-1].isalnum())
 
     places = []
     for word in words:
-        fits = [i for i, name in enumerate(names) if ends(name, word)]
+        fits = [i for i, name in enumerate(names) if ends_in(name, word)]
         if len(fits) != 1:
             return None
         places.extend(fits)

@@ -817,13 +817,12 @@ def spread_places(x: Array, weight: Array, parts: int, also: Index) -> Index:
 
 
 def band_of_drawn(values: Array, level: float, everywhere: bool) -> Band:
-    """The band of curves that were drawn, shape (draws, places): where ``level`` of them lie.
+    """The band that holds a share ``level`` of simulated curves, a row of ``values`` for each curve.
 
-    Place by place it has the percentiles for its ends. Everywhere at once: above and below the
-    median, each place has a scale of its own (the root mean square of what is drawn on that side,
-    of the angles arcsin √value, so that places near 0 and 1 are like others), and the band is as
-    many scales wide as hold ``level`` of the drawn curves as a whole. Half of the draws give the
-    scales, the others the size.
+    Its ends are percentiles at each place. With ``everywhere`` the share is that of whole curves.
+    Values then become angles arcsin √value, so that places near 0 and 1 are like others. Half of
+    the curves give the spread above and below the median at each place. The band is widened in
+    proportion to it until it holds ``level`` of the other half.
 
     >>> drawn = np.random.default_rng(0).random((1000, 20))
     >>> low, high = band_of_drawn(drawn, 0.9, True)

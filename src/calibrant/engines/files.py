@@ -769,7 +769,7 @@ def wrong_fields(name: str, line: Any, found: Any, columns: Any, shown: str = ""
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """A file's bytes, unpacked."""
+    """The file, open for reading bytes; what ends in .gz is unpacked on the way."""
     if path.suffix.lower() == ".gz":
         return gzip.open(path)  # type: ignore[return-value]
     return path.open("rb")

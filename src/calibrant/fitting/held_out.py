@@ -551,9 +551,11 @@ def unchanged(matrix: ScoreMatrix) -> Softmax:
 
 #: a candidate replaces our own method only if it is ahead by more standard errors than this
 BENEFIT = 2.0
-#: the scores are kept unless they are found wrong at this level; and the standard errors by which
-#: noise alone is ahead in so many samples
-LEVEL, ONE_SIDED = 0.05, 1.64
+#: the level of the test that the scores are wrong
+LEVEL = 0.05
+#: without that test the best must be ahead of the scores by more standard errors than this, which
+#: noise alone is in 5 % of samples
+ONE_SIDED = 1.64
 #: standard errors by which the best must be ahead of the scores of several classes
 CLASS_ERRORS = 1.0
 #: mean losses that differ by this part are equal but for rounding

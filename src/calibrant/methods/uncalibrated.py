@@ -152,8 +152,8 @@ SMOOTH, FACTOR = "BLS", "temperature"
 def choose_by_gate(rows: Rows, weights: str, name: str, fit: Fit, groups: Any) -> str:
     """The name of what is kept: the local rule, a smooth curve of the score, or the score itself.
 
-    ``fit`` fits the rule to the rows of some numbers, and gives a function of other numbers. All
-    three are judged by the Brier score, summed over several classes: a few rows of one class give a
+    ``fit`` takes the numbers of the rows to learn from. It returns a function from the numbers of
+    other rows to their probabilities. All three are judged by the Brier score, summed over several classes: a few rows of one class give a
     probability of exactly 0 or 1, whose log loss can be infinite. The rule is kept only if it is
     ahead of both by more than two standard errors. The curve of several classes is one temperature.
     ``weights`` is as in `Calibrator`.

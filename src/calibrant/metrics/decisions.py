@@ -188,7 +188,7 @@ def net_benefit(
     weights: str = "importance",
     pos_label: Any = None,
 ) -> NetBenefit:
-    """Positives found for each row, less the false alarms at the price that the threshold sets.
+    """True positives less false alarms at the price that the threshold sets, for each row.
 
     Larger is better; at most the share of positives. A model is of use at a threshold if it beats
     acting on every row (``treat_all``) and on none (0).
@@ -564,7 +564,7 @@ def _error_of_mean(
 
 
 def _group_codes(groups: Any, n: int) -> Index:
-    """A number for each different group."""
+    """For each row the number of its group; groups are numbered from 0 as they come."""
     column = to_column(groups, "groups")
     check_lengths(y=n, groups=len(column))
     if column.ndim != 1 or (column.dtype.kind == "f" and np.isnan(column).any()):

@@ -346,6 +346,7 @@ class CalibratedClassifier(ModelClassifier):
         )
 
     def _probabilities(self, X: Any) -> Array:
+        """The probability of each class: the mean of the members' predictions."""
         X = self._columns_as_in_fit(X)
         members = [member.predict_proba(X) for member in self.members_]
         p: Array = members[0] if len(members) == 1 else np.mean(members, axis=0)

@@ -419,7 +419,7 @@ def _between(low: float, high: float) -> str:
 
 
 def _gallery(report: Report, order: Sequence[int]) -> Markup:
-    """Every method in a picture of its own: nothing is hidden, on paper either."""
+    """A small reliability diagram of each method, side by side, so that paper shows them all."""
     if len(report.methods) < 3:
         return Markup()
     figures = (

@@ -409,7 +409,7 @@ class BlockSums(NamedTuple):
         return loss, slope, curve, weight
 
     def own_losses(self, t: float) -> Array:
-        """lse(t·u) of each row: −ln of the probability of its own class."""
+        """For each row −ln of the probability of its own class, scores multiplied by t."""
         parts = []
         for x, codes, _ in self.source():
             ops = ops_of(x)
@@ -445,6 +445,7 @@ class FusedSums:
         return float(loss), float(slope), float(curve), float(self.host_weight.sum())
 
     def own_losses(self, t: float) -> Array:
+        """For each row −ln of the probability of its own class, scores multiplied by t."""
         return tensor_ops(self.x).host(row_powers(self.x, t, self.top)[0] + t * self.away)
 
 

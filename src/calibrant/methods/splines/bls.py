@@ -342,7 +342,7 @@ class AxisCells(NamedTuple):
 
     @classmethod
     def of(cls, table: ScoreTable, axis: ScoreAxis, a: Array, size: float) -> AxisCells:
-        """The table's cells on the axis, where ``a`` are their places.
+        """The table as cells on the axis, where ``a`` are the places of its scores.
 
         Weights are scaled to the sum ``size``. Where there are too many, neighbours are merged.
         """

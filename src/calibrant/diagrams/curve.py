@@ -817,7 +817,7 @@ def spread_places(x: Array, weight: Array, parts: int, also: Index) -> Index:
 
 
 def band_of_drawn(values: Array, level: float, everywhere: bool) -> Band:
-    """The band that holds a share ``level`` of simulated curves, a row of ``values`` for each curve.
+    """The band that holds a share ``level`` of simulated curves, each a row of ``values``.
 
     Its ends are percentiles at each place. With ``everywhere`` the share is that of whole curves.
     Values then become angles arcsin √value, so that places near 0 and 1 are like others. Half of

@@ -153,10 +153,10 @@ def choose_by_gate(rows: Rows, weights: str, name: str, fit: Fit, groups: Any) -
     """The name of what is kept: the local rule, a smooth curve of the score, or the score itself.
 
     ``fit`` takes the numbers of the rows to learn from. It returns a function from the numbers of
-    other rows to their probabilities. All three are judged by the Brier score, summed over several classes: a few rows of one class give a
-    probability of exactly 0 or 1, whose log loss can be infinite. The rule is kept only if it is
-    ahead of both by more than two standard errors. The curve of several classes is one temperature.
-    ``weights`` is as in `Calibrator`.
+    other rows to their probabilities. All three are judged by the Brier score, summed over
+    several classes: a few rows of one class give a probability of exactly 0 or 1, whose log
+    loss can be infinite. The rule is kept only if it is ahead of both by more than two standard
+    errors. The curve of several classes is one temperature. ``weights`` is as in `Calibrator`.
     """
     several = len(rows.classes) > 2
     counts = np.bincount(rows.codes, minlength=2)

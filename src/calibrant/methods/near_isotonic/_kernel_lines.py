@@ -477,7 +477,9 @@ def fill_programme(
                 moments[j, m] = known[k, m]
         else:
             last = b + 1 if j == len(at) - 2 else b
-            moments[j] = _moments(x, w, z, sums, a, b, last)
+            h00, h01, h11, g0, g1 = _moments(x, w, z, sums, a, b, last)
+            moments[j, 0], moments[j, 1], moments[j, 2] = h00, h01, h11
+            moments[j, 3], moments[j, 4] = g0, g1
         hess[j, 0] += moments[j, 0]
         hess[j + 1, 1] = moments[j, 1]
         hess[j + 1, 0] = moments[j, 2]

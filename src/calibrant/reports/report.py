@@ -887,7 +887,8 @@ class TwoClasses(ReportData):
         return look.headline(names), look.unproven
 
     def advice(self, contest: Contest, segments: Any) -> tuple[str, ...]:
-        known = advise_table(self.table, contest.calibrator)
+        names = LabelNames.of(self.classes, self.pos_label, face="page")
+        known = advise_table(self.table, contest.calibrator, names=names)
         found = [one for one in known if one.code not in SAID_FIRST.values()]  # the verdict has it
         rows, fitted = self.rows, contest.fitted
         if segments is not None and rows is not None and fitted is not None:

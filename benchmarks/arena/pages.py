@@ -295,10 +295,22 @@ def words(results: pd.DataFrame) -> str:
             lines.append(
                 f"- {KINDS[kind]}, {measure}: calibrant's win rate is number {place} of "
                 f"{len(frame)}" + (f", behind {ahead}" if ahead else "") + ". "
-                f"Larger mean gain: {', '.join(more) or 'none'}. "
-                f"Made worse less often: {', '.join(safer) or 'none'}."
+                f"{_others_ahead(more, safer)}"
             )
     return "\n".join(lines)
+
+
+def _others_ahead(more: list[str], safer: list[str]) -> str:
+    """Which methods gain more on average, and which do harm less often, in a sentence or two.
+
+    >>> _others_ahead([], [])
+    'No other method gains more on average, and none does harm less often.'
+    """
+    if not more and not safer:
+        return "No other method gains more on average, and none does harm less often."
+    gain = ", ".join(more) or "no other method"
+    harm = ", ".join(safer) or "no other method"
+    return f"More on average gains: {gain}. Harm less often does: {harm}."
 
 
 def in_short(results: pd.DataFrame) -> str:
@@ -312,7 +324,7 @@ def in_short(results: pd.DataFrame) -> str:
             f"With {KINDS[kind]} it beats {100 * ours['win rate']:.0f} % of the other methods on "
             f"average ({best.name}, the best of the others: {100 * best['win rate']:.0f} %); the "
             f"log loss gets worse in {100 * ours['made worse']:.0f} % of experiments "
-            f"({100 * best['made worse']:.0f} %)."
+            f"({best.name}: {100 * best['made worse']:.0f} %)."
         )
     return " ".join([*said, ABSTAINS])
 

@@ -381,8 +381,15 @@ def test_the_page_says_where_a_peer_wins(root, standings):
     )
     said = pages.words(results)
     assert "number 2 of 3, behind peer" in said
-    assert "Larger mean gain: peer" in said
-    assert "Made worse less often: peer" in said
+    assert "More on average gains: peer" in said
+    assert "Harm less often does: peer" in said
+
+
+def test_the_page_says_in_a_sentence_that_no_peer_wins(root):
+    pages = room(root, "pages")
+    results = frame_of({"nothing": [0.5] * 4, "calibrant": [0.3] * 4, "peer": [0.4] * 4}, "wxyz")
+    said = pages.words(results)
+    assert "No other method gains more on average, and none does harm less often." in said
 
 
 @pytest.mark.full

@@ -614,10 +614,9 @@ def evaluate_classes(
         tuple(plain(label) for label in seen.labels),
         tuple(notes),
         *interval_fields(CLASS_MEASURES, found, before, changes),
-        brief=records is None,
     )
     weights = "importance" if options is None else options.weights
-    return with_look(made, class_look(matrix, weights))
+    return with_look(replace(made, brief=records is None), class_look(matrix, weights))
 
 
 # --- What `evaluate` returns: values that print as a table ----------------------------------------

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from calibrant.array_types import Array
 from calibrant.auto.advice import SAID_FIRST, advise_segments, advise_table
 from calibrant.auto.auto import KINDS, AutoCalibrator, class_fits, count_distinct
-from calibrant.auto.why import Leaderboard
+from calibrant.auto.why import Leaderboard, why_preferred
 from calibrant.data.attributes import read_attributes as read_features
 from calibrant.data.columns import as_in_fit, plain
 from calibrant.data.door import (
@@ -113,7 +113,7 @@ def calibration_report(
     score_name: str = "score",
     label_name: str = "label",
     source: Any = None,
-    saved_as: str = "calibrator.json",
+    saved_as: str | None = None,
     output: str | os.PathLike[str] | None = None,
     measures: str | Sequence[str] | None = None,
     features: Any = None,
@@ -143,8 +143,9 @@ def calibration_report(
         What the page calls itself and the two columns.
     source : str, path, list of such, or mapping of words to values, optional
         Where the data come from, for the last section. A date stands there only if given here.
-    saved_as : str, default="calibrator.json"
-        The name of the calibrator's file in the lines that tell how to apply it.
+    saved_as : str, optional
+        The file that the calibrator is in, for the lines that tell how to apply it. Without one
+        they begin with the line that saves it.
     output : path, optional
         Where to write the page; none of the files that ``source`` names.
     measures : str or list of str, optional
@@ -214,7 +215,7 @@ def report_of(
     score_name: str = "score",
     label_name: str = "label",
     source: Any = None,
-    saved_as: str = "calibrator.json",
+    saved_as: str | None = None,
     measures: str | Sequence[str] | None = None,
 ) -> Report:
     """The report of a calibrator that is fitted to this table, or matrix, already: nothing is
@@ -256,12 +257,12 @@ class PageWords:
     title: str
     score_name: str
     label_name: str
-    saved_as: str
+    saved_as: str | None
     source: Any
 
     def __post_init__(self) -> None:
         texts = {"score_name": self.score_name, "label_name": self.label_name}
-        check_texts(title=self.title, **texts, saved_as=self.saved_as)
+        check_texts(title=self.title, **texts, saved_as=self.saved_as or "")
         source_facts(self.source)  # refused before anything is fitted
 
 
@@ -315,10 +316,11 @@ def _report(
     )
     if headline:
         verdict = below_headline(headline, verdict, methods, useless=useless)
+    rule = "" if contest.single else why_preferred(contest.board)
     return Report(
         title=words.title or f"Calibration of {words.score_name}",
         verdict=verdict,
-        how=f"{contest.how}{SOFT_LABELS if data.has_soft_labels(contest) else ''}",
+        how=f"{contest.how}{SOFT_LABELS if data.has_soft_labels(contest) else ''} {rule}".strip(),
         methods=methods,
         evaluation=evaluation,
         map_curve=data.map_curve(fitted),

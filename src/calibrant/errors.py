@@ -258,10 +258,8 @@ def shell_quoted(word: str) -> str:
 _ARGUMENT = re.compile(
     r"""(?<![\w/'"=-])([a-z]\w*)=(?:"([^"]*)"|'([^']*)'|(True|False|[0-9]+(?:\.[0-9]+)?)(?![\w/]|\.\w))"""
 )
-#: a map that the library makes of a remedy, which on the command line an option does
-_MAP = re.compile(
-    r"""(?:,? by following its map with|:) calibrant\.maps\.\w+\(.*?\)\)?\)(?=[.;]|$)"""
-)
+#: a call that ends an advice of the library, which nobody can make on the command line
+_CALL = re.compile(r""": calibrant\.\w+\([^()]*\)(?=[.;]|$)""")
 #: an argument beside which the message says the option
 _BESIDE = re.compile(r"\b[a-z]\w*=\S+ \((?:on the command line )?(--[^()]+)\)")
 
@@ -284,7 +282,7 @@ def as_command_options(message: str, options: Mapping[str, str]) -> str:
         value = next(value for value in values if value is not None)
         return options[name] if value == "True" else f"{options[name]} {shell_quoted(value)}"
 
-    said = _MAP.sub("", _BESIDE.sub(r"\1", message))
+    said = _CALL.sub("", _BESIDE.sub(r"\1", message))
     said = _ARGUMENT.sub(option, said)
     first, blank, rest = said.partition(" ")
     if first in options and rest.startswith("must "):

@@ -25,13 +25,12 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
     it is, and here each name is taken from its module when somebody asks for it (PEP 562).
     """
     module = sys.modules[package]
-    stub = os.path.join(os.path.dirname(str(module.__file__)), "__init__.pyi")
-    text = module.__spec__.loader.get_data(stub).decode()  # type: ignore[union-attr]
-    homes = {name: home for home, name in re.findall(r"from (\S+) import \(?\s*(\w+) as", text)}
+    homes = _homes(module)
 
     def get(name: str) -> Any:
         if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            hint = "" if name.startswith("_") else _near_name(name, package, homes)
+            raise AttributeError(f"module {package!r} has no attribute {name!r}.{hint}")
         is_room = homes[name] == package
         try:
             home = importlib.import_module(f"{package}.{name}" if is_room else homes[name])
@@ -56,3 +55,21 @@ def _in_words(missing: ModuleNotFoundError, name: str) -> ModuleNotFoundError:
         "saved calibrator work without it.",
         name=missing.name,
     )
+
+
+def _homes(module: Any, room: str = "") -> dict[str, str]:
+    """The names in the stub of a package, or of a room in it, with the module of each."""
+    stub = os.path.join(os.path.dirname(str(module.__file__)), room, "__init__.pyi")
+    text = module.__spec__.loader.get_data(stub).decode()
+    return {name: home for home, name in re.findall(r"from (\S+) import \(?\s*(\w+) as", text)}
+
+
+def _near_name(name: str, package: str, homes: dict[str, str]) -> str:
+    """The public name that was perhaps meant: one in a room of the package, or the nearest one."""
+    import difflib
+
+    for room in ("metrics", "diagrams"):
+        if homes.get(room) == package and name in _homes(sys.modules[package], room):
+            return f" Did you mean {package}.{room}.{name}?"
+    near = difflib.get_close_matches(name, homes, n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""

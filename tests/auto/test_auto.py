@@ -589,3 +589,15 @@ def test_around_a_model():
 def test_an_auc_that_reads_the_same_has_not_moved(change, words):
     row = Standing("BLS", 0.5, 0.0, 0.2, 0.0, 0.1, 0.0, 0.2, 0.7426, change, 9, 0.0)
     assert explain._ranking_in_words(row) == words
+
+
+def test_why_the_default_is_preferred_to_a_smaller_loss_stands_in_words_and_on_the_page():
+    rng = np.random.default_rng(3)
+    p = rng.random(1500)
+    y = rng.random(1500) < p**2 / (p**2 + (1 - p) ** 2)
+    auto = cal.AutoCalibrator(candidates=["platt", "beta"]).fit(p, y)
+    assert auto.leaderboard_.rows[0].name == "Platt"
+    assert auto.chosen_ == "BLS"
+    rule = "BLS is preferred unless another is ahead by more than two standard errors"
+    assert rule in auto.explain()
+    assert rule in cal.calibration_report(p, y, calibrator=auto).how

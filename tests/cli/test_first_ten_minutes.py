@@ -243,7 +243,7 @@ def test_files_and_columns_are_not_taken_for_arguments():
     for said in ("there is no file level=3.csv.", "no column 'score=1'", "a/level=3/b.csv"):
         assert as_command_options(said, options) == said
     assert as_command_options("weights=2 and level=0.5.", options) == "weights=2 and --level 0.5."
-    text = 'mends 97 % of it: calibrant.maps.Logistic(0.5, (("z", 1.0),)).'
+    text = "mends 97 % of it: calibrant.adjust_prior(p, positive_weight=2.5)."
     assert as_command_options(text, {}) == "mends 97 % of it."
     page = "Did you mean pos_label='no' (--pos-label no)?"
     assert as_command_options(page, {}) == "Did you mean --pos-label no?"

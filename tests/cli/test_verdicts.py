@@ -183,7 +183,9 @@ def test_of_points_only_the_order_is_judged(run, name):
 def test_the_command_line_python_and_the_page_say_the_same(run):
     scores, y = SCORES["good"], CHURNED == "yes"
     written("g.csv", scores)
-    _, out, _ = run("fit", "g.csv", *COLUMNS, "-m", "platt", "--report", "g.html")
+    _, out, _ = run(
+        "fit", "g.csv", *COLUMNS, "-m", "platt", "--report", "g.html", "--measures", "standard"
+    )
     told = column(out, "change")
     report = cal.calibration_report(scores, CHURNED, calibrator="platt")
     for name, measure in chosen_records(MEASURES).items():
@@ -196,7 +198,18 @@ def test_the_command_line_python_and_the_page_say_the_same(run):
     p = cal.Platt().fit(scores, y).calibrate(scores)
     rows = "".join(f"{a},{b!r},{c}\n" for a, b, c in zip(scores, p.tolist(), CHURNED, strict=True))
     Path("both.csv").write_text(f"score,p,churned\n{rows}", encoding="utf-8")
-    _, out, _ = run("evaluate", "both.csv", "-p", "p", "-l", "churned", "--raw", "score")
+    _, out, _ = run(
+        "evaluate",
+        "both.csv",
+        "-p",
+        "p",
+        "-l",
+        "churned",
+        "--raw",
+        "score",
+        "--measures",
+        "standard",
+    )
     python = cal.evaluate(CHURNED, p, raw=scores, pos_label="yes")
     told = column(out, "change")
     for name, measure in chosen_records(MEASURES).items():

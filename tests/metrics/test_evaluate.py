@@ -193,7 +193,7 @@ def test_an_evaluation_is_a_value():
 
 
 def test_plain_text_is_aligned():
-    lines = str(metrics.evaluate(Y, Q, raw=P, level=None)).splitlines()
+    lines = str(metrics.evaluate(Y, Q, raw=P, level=None, measures="standard")).splitlines()
     rule = lines[1]
     starts = [i for i, c in enumerate(rule) if c == "─" and (i == 0 or rule[i - 1] == " ")]
     table = lines[: 2 + len(STANDARD)]
@@ -207,7 +207,7 @@ def test_plain_text_is_aligned():
 
 
 def test_plain_text_with_intervals_fits_a_hundred_columns():
-    e = metrics.evaluate(Y, Q, raw=P, level=0.9)
+    e = metrics.evaluate(Y, Q, raw=P, level=0.9, measures="standard")
     lines = str(e).splitlines()
     table = lines[: 2 + len(STANDARD)]
     assert max(map(len, table)) <= 100
@@ -219,6 +219,33 @@ def test_plain_text_with_intervals_fits_a_hundred_columns():
     assert next(line for line in table if line.startswith("MCE")).endswith("–")
     alone = str(metrics.evaluate(Y, Q)).splitlines()
     assert alone[0].split() == ["measure", "good", "is", "value", "95", "%", "interval"]
+
+
+def test_five_measures_are_shown_where_none_were_asked_for():
+    e = metrics.evaluate(Y, Q, raw=P, level=None)
+    lines = str(e).splitlines()
+    assert [line.split("  ")[0] for line in lines[2:7]] == [
+        "log loss",
+        "Brier score",
+        "ECE",
+        "AUC",
+        "calibration slope",
+    ]
+    assert lines[8] == '8 more measures: measures="all"'
+    assert list(e.after) == list(e.to_dict()["after"]) == list(STANDARD)
+    assert "brief" not in e.to_dict()
+    everything = str(metrics.evaluate(Y, Q, raw=P, level=None, measures="all"))
+    assert "Emax" in everything
+    assert "more measures" not in everything
+
+
+def test_notes_on_measures_that_are_not_shown_are_left_out():
+    y, p = [0, 1, 0, 1], [0.2, 0.8, 0.4, 0.6]
+    weight = [1.5, 1.0, 1.0, 1.0]
+    e = metrics.evaluate(y, p, sample_weight=weight, level=None)
+    assert any("calbin" in note for note in e.notes)
+    assert "calbin" not in str(e)
+    assert "calbin" in str(metrics.evaluate(y, p, sample_weight=weight, level=None, measures="all"))
 
 
 def cells_of(e):
@@ -268,7 +295,7 @@ def test_small_values_keep_their_digits():
 
 def test_rich_table():
     out = io.StringIO()
-    e = metrics.evaluate(Y, Q, raw=P)
+    e = metrics.evaluate(Y, Q, raw=P, measures="standard")
     Console(file=out, width=100, no_color=True).print(e)
     text = out.getvalue()
     assert "…" not in text
@@ -285,6 +312,6 @@ def test_html_is_escaped_and_complete():
     assert "p &lt; q &amp; &lt;script&gt;" in page
     assert "Brier score" in page
     assert "0.2500" in page
-    full = metrics.evaluate(Y, Q, raw=P)._repr_html_()
+    full = metrics.evaluate(Y, Q, raw=P, measures="standard")._repr_html_()
     assert full.count("<tr") == 1 + len(STANDARD)
     assert full.count("<td") == 7 * len(STANDARD)

@@ -467,8 +467,9 @@ def test_an_evaluation_is_a_value_and_prints():
     codes, p = simulate(300, k=4)
     names = np.array(["a", "b", "c", "<d>"])
     raw = log_softmax(p, axis=1)
-    e = metrics.evaluate(names[codes], p, raw=raw, classes=names)
-    again = metrics.evaluate(names[codes], p, raw=raw, classes=names)
+    asked = {"classes": names, "measures": "standard"}
+    e = metrics.evaluate(names[codes], p, raw=raw, **asked)
+    again = metrics.evaluate(names[codes], p, raw=raw, **asked)
     assert e == again == pickle.loads(pickle.dumps(e))
     assert hash(e) == hash(again)
     assert e != metrics.evaluate(names[codes], p, classes=names)
@@ -489,6 +490,9 @@ def test_an_evaluation_is_a_value_and_prints():
     page = e._repr_html_()
     assert page.count("<tr") == 1 + len(e.after)
     assert "<d>" not in page
+    few = str(metrics.evaluate(names[codes], p, raw=raw, classes=names)).splitlines()
+    shown = ["log loss", "Brier score", "top-label ECE", "class-wise ECE", "AUC"]
+    assert [line.split("  ")[0] for line in few[2:7]] == shown
 
 
 # --- several labels per row ---------------------------------------------------------------------

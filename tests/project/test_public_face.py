@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 
 import numpy as np
 import pytest
@@ -135,3 +136,43 @@ def test_an_unknown_name_is_told_which_was_meant(use):
         cal.errors.ParameterError, match=r"one of auto, bls.*Did you mean 'isotonic'\?"
     ):
         use("isotonc", *rows())
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("evalute", "Did you mean 'evaluate'"),
+        ("Isotonc", "Did you mean 'Isotonic'"),
+        ("brier", "Did you mean calibrant.metrics.brier"),
+        ("reliability_curve", "Did you mean calibrant.diagrams.reliability_curve"),
+    ],
+)
+def test_a_name_that_is_not_there_is_answered_with_the_one_that_was_meant(name, hint):
+    with pytest.raises(AttributeError, match=re.escape(hint)):
+        getattr(cal, name)
+
+
+def test_a_name_like_no_other_gets_no_hint():
+    with pytest.raises(AttributeError) as said:
+        cal.zzzzzz  # noqa: B018
+    assert "mean" not in str(said.value)
+
+
+def test_scores_and_labels_in_each_others_place_are_told_with_the_right_call():
+    p = np.linspace(0.01, 0.99, 50)
+    y = (p > 0.4).astype(int)
+    words = np.where(y, "yes", "no")
+    matrix = np.column_stack([p / 2, p / 2, 1.0 - p])
+    for call, given in (
+        (cal.Platt().fit, (y, p)),
+        (cal.Platt().fit, (words, p)),
+        (cal.AutoCalibrator().fit, (y, p)),
+        (cal.calibration_report, (words, p)),
+        (cal.evaluate, (p, y)),
+        (cal.evaluate, (p, words)),
+        (cal.evaluate, (matrix, y)),
+        (cal.metrics.ece, (p, words)),
+        (cal.reliability_diagram, (p, y)),
+    ):
+        with pytest.raises(cal.errors.InputError, match=r"swapped\?.*fit.*but evaluate\(y, p\)"):
+            call(*given)

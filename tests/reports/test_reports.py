@@ -656,7 +656,10 @@ def test_user_strings_stay_inside_the_lines_to_copy(data):
     assert words[-1] == NASTY[0]
     own = NASTY[0].replace('"', '""')
     assert f'"{own}"' in sql
-    assert made.recipes[0].note.endswith(f"calibrant report ... --save {shlex.quote(NASTY[3])}")
+    assert made.recipes[0].note == f"The calibrator is the file {NASTY[3]}."
+    unsaved = recipes_for(made.fitted, NASTY[0])[0]
+    assert unsaved.note.startswith("The calibrator is in no file yet.")
+    assert unsaved.note.endswith("calibrant report ... --save calibrator.json")
     broken = cal.Platt().fit(data[0], np.where(data[1] == "yes", "b\nx = 1 #", "a")).to_fitted()
     for recipe in recipes_for(broken, "s\n; DROP", "c'\".json"):
         assert "\nx = 1" not in recipe.code

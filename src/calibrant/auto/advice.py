@@ -362,7 +362,7 @@ def advise_prior_shift(
 ) -> Iterator[Advice]:
     """Advice where the base rate is far from the mean score and a constant on the logit mends it.
 
-    In Python the text ends in the map that adds the constant; elsewhere nobody could use it.
+    In Python the text ends in the call that adds the constant; elsewhere nobody could use it.
 
     What it mends is measured out of fold, beside what `BLS` mends on the same rows: by the Brier
     score, and by the log loss of probabilities of at least 1/(2n + 2), so that scores of exactly 0
@@ -387,13 +387,14 @@ def advise_prior_shift(
     if mended is None or mended < MOST_OF_IT:
         return
     shift = _logit_shift(table)
-    as_map = f': calibrant.maps.Logistic({shift:.6g}, (("z", 1.0),))' if face == "python" else ""
+    as_call = f"calibrant.adjust_prior(p, positive_weight={math.exp(-shift):.6g})"
+    call = f": {as_call}" if face == "python" else ""
     yield Advice(
         "prior_shift",
         f"the scores expect {shown_percent(mean)} positives, but {shown_percent(rate)} came: the "
         "model was probably trained at another base rate (undersampling, class weights), or the "
         f"population has moved. Adding {shift:+.3f} to the logit mends "
-        f"{shown_percent(min(mended, 1.0), 2)} of what BLS mends{as_map}.",
+        f"{shown_percent(min(mended, 1.0), 2)} of what BLS mends{call}.",
         {"mean": mean, "rate": rate, "shift": shift, "mended": mended},
     )
 

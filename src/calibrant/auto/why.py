@@ -281,16 +281,25 @@ def explanation(
             _why_all_the_same(before, chosen, p_value),
         ]
     parts.append(_ranking_in_words(chosen))
-    best = next(row for row in board.rows if row is chosen or not row.certain)
-    if best is not chosen and refused is None:
-        parts.append(
-            f"The log loss of {best.name} was smaller still, {shown_loss(best.log_loss)}, but by "
-            "less than two standard errors."
-        )
+    if refused is None:
+        parts.append(why_preferred(board))
     parts.append(soft)
     if board.left_out:
         parts.append(f"Left out: {'; '.join(board.left_out)}.")
     return " ".join(part for part in parts if part)
+
+
+def why_preferred(board: Leaderboard) -> str:
+    """Why not the candidate of least log loss: nothing where that was chosen, or no calibration."""
+    chosen = board.chosen
+    best = next(row for row in board.rows if row is chosen or not row.certain)
+    if best is chosen or BEFORE in (best.name, chosen.name):
+        return ""
+    return (
+        f"The log loss of {best.name} is smaller still, {shown_loss(best.log_loss)}, but "
+        f"{chosen.name} is preferred unless another is ahead by more than two standard errors: of "
+        "many candidates, one is often ahead by luck."
+    )
 
 
 def _why_all_the_same(before: Standing, chosen: Standing, p_value: float | None) -> str:

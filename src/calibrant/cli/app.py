@@ -34,6 +34,7 @@ from calibrant.errors import (
     as_command_options,
 )
 from calibrant.outputs import NO_SPACE
+from calibrant.result_tables import PrintsAsTable, ResultTable
 from calibrant.running import off_main_thread
 from calibrant.solvers.threads import is_compiling
 from calibrant.version import __version__
@@ -300,7 +301,21 @@ def tell_advice(texts: Iterable[str]) -> None:
 
 def show(renderable: Any, *, colour: bool = True) -> None:
     """A table or whatever rich can draw, on stdout, with its colours or without."""
+    if isinstance(renderable, PrintsAsTable):
+        renderable = InOptions(renderable)
     Console(highlight=False, no_color=None if colour else True).print(renderable)
+
+
+class InOptions(PrintsAsTable):
+    """A result whose lines below the table name options, not arguments of Python."""
+
+    def __init__(self, result: PrintsAsTable) -> None:
+        self.result = result
+
+    def _table(self) -> ResultTable:
+        table = self.result._table()
+        options = {"measures": "--measures"}
+        return table._replace(below=[as_command_options(line, options) for line in table.below])
 
 
 def say_json(document: Mapping[str, Any] | list[Any]) -> None:

@@ -16,7 +16,7 @@ from calibrant.cli.app import command, run_with_status, say, say_json, show, tel
 from calibrant.data.segments import JOIN_COLUMNS
 from calibrant.engines.files import is_calibrator
 from calibrant.engines.open_engine import FileScores
-from calibrant.errors import InputError, ParameterError, as_command_options, shell_quoted
+from calibrant.errors import InputError, ParameterError, shell_quoted
 from calibrant.fitting.files import save
 from calibrant.fitting.fitted import Fitted, label_array
 from calibrant.outputs import follow_links, is_same_file, try_lock, write_whole
@@ -276,7 +276,7 @@ def _in_words(drift: Any, new: FileScores, mended: Path | None) -> tuple[str, st
     remedy = by_hand if mended is None else "the updated calibrator"
     found, todo = drift_in_words(drift, remedy, names)
     by_fit = advised == "new map" or (advised == "refit" and not drift.calibrated)
-    return found, as_command_options(todo, {}), by_fit  # options of a command, and not Python
+    return found, todo, by_fit
 
 
 def _print(drift: Any, new: FileScores) -> None:

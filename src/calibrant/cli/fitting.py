@@ -48,6 +48,7 @@ from calibrant.metrics.evaluating import (
 )
 from calibrant.metrics.headlines import ClassLook, class_look, first_look
 from calibrant.metrics.intervals import PairedCells
+from calibrant.metrics.measures import CLASS_MEASURES, MEASURES, STANDARD, chosen_records
 from calibrant.metrics.tables import top_table
 from calibrant.outputs import write_whole
 from calibrant.result_tables import shown_percent
@@ -110,6 +111,7 @@ def fit(
     period: Period = None,
     plot: PlotFile = None,
     report: ReportFile = None,
+    measures: sources.MoreMeasures = None,
     *,
     run: sources.RunOptions,
 ) -> None:
@@ -126,6 +128,7 @@ def fit(
       calibrant fit s.csv -s p -l y --features region,age
       calibrant fit s.csv --score 'p_*' --label kind
       calibrant fit loans.csv -s credit_score -l default --direction falling
+      calibrant fit scores.csv --measures all
       xz -dc scores.csv.xz | calibrant fit - -o - > calibrator.json
       calibrant fit 'day-*.parquet' -s p -l y --engine spark --master spark://host:7077
 
@@ -159,8 +162,12 @@ def fit(
         sources.check_direction(direction, several=source.several, features=bool(features))
         if features and source.several:
             raise ParameterError("features are for two classes: leave --features out.")
+        chosen_records(CLASS_MEASURES if source.several else MEASURES, measures)  # that are known
+        judging = Judging(cv, measures)
         settings = param or []
-        read, title, work = _prepared(source, method, settings, shrinkage, features, cv, direction)
+        read, title, work = _prepared(
+            source, method, settings, shrinkage, features, judging, direction
+        )
     if not read.several and not run.allow_one_class:
         jobs.refuse_one_class(read)
 
@@ -213,7 +220,7 @@ def _prepared(
     settings: list[str],
     shrinkage: str | None,
     features: list[str] | None,
-    folds: int,
+    judging: Judging,
     direction: str,
 ) -> tuple[FileScores, str, Callable[[], FitResult]]:
     """What was read, what is fitted to how much of it, in words, and the fit, ready to run."""
@@ -221,7 +228,7 @@ def _prepared(
         source.engine.need_duckdb(FEATURES)
         rows = reading.read_features(reading.complete_roles(source), features, learn=True)
         title = f"{len(features)} columns of {len(rows.y):,} rows"
-        return rows, title, lambda: fit_features(rows, folds)
+        return rows, title, lambda: fit_features(rows, judging)
     if source.segment:
         from calibrant.data.door import check_parameters
         from calibrant.methods.segments import SegmentedCalibrator
@@ -232,7 +239,7 @@ def _prepared(
         check_parameters(segmented, segmented._limits)
         tables = jobs.facing(reading.read_segments(reading.complete_roles(source)), direction)
         title = f"{len(tables.by_segment):,} segments"
-        return tables, title, lambda: fit_segments(tables, segmented, folds)
+        return tables, title, lambda: fit_segments(tables, segmented, judging)
     calibrator = run_with_status(
         lambda: jobs.make_calibrator(method, settings, several=source.several),
         f"preparing {method}",
@@ -240,7 +247,7 @@ def _prepared(
     )
     read = jobs.facing(reading.read_scores(source), direction)
     title = f"{method} to {reading.size_of(read)}"
-    return read, title, lambda: fit_scores(read, calibrator, folds)
+    return read, title, lambda: fit_scores(read, calibrator, judging)
 
 
 # --- fits of one score and of several classes -----------------------------------------------------
@@ -251,11 +258,24 @@ LEVEL, REPLICATES = 0.95, 1000
 MOST_CELLS, POOLED_CELLS = 200_000, 100_000
 
 
-def fit_scores(read: FileScores, calibrator: Any, folds: int) -> FitResult:
+class Judging(NamedTuple):
+    """How a fit is judged: in how many folds, and by which measures beside the standard ones."""
+
+    folds: int
+    measures: list[str] | None = None
+
+    @property
+    def asked(self) -> list[str] | None:
+        """The measures as `evaluate` takes them; None where none were asked for."""
+        return None if self.measures is None else [STANDARD, *self.measures]
+
+
+def fit_scores(read: FileScores, calibrator: Any, judging: Judging) -> FitResult:
     """Fit a calibrator, and estimate by cross-validation what it will do for new rows."""
     from calibrant.auto.advice import advise_table
     from calibrant.auto.auto import AutoCalibrator
 
+    folds = judging.folds
     if folds and isinstance(calibrator, AutoCalibrator):
         calibrator.set_params(cv=folds)
     fitted, data = jobs.learn(calibrator, read).to_fitted(), read.data
@@ -263,7 +283,7 @@ def fit_scores(read: FileScores, calibrator: Any, folds: int) -> FitResult:
         result = FitResult.of(fitted, read, calibrator, advice_on(data), folds)
         if folds and len(data) > 1:
             with jobs.quietly():
-                return _judged(result, unseen(calibrator, read, data, folds))
+                return _judged(result, unseen(calibrator, read, data, folds), judging.asked)
         return result
     advice = advise_table(data, calibrator, names=reading.names_of(read.document))
     result = FitResult.of(fitted, read, calibrator, advice, folds)
@@ -275,7 +295,7 @@ def fit_scores(read: FileScores, calibrator: Any, folds: int) -> FitResult:
     seen = unseen(calibrator, read, data, folds)
     if data.error and seen.pair is not None:  # the automatic choice has pooled its own
         seen = seen._replace(before=replace(seen.pair.scored(), error=data.error))
-    return _judged(result, seen, values)
+    return _judged(result, seen, judging.asked, values)
 
 
 class Unseen(NamedTuple):
@@ -330,7 +350,9 @@ def unseen(calibrator: Any, read: FileScores, data: Any, folds: int) -> Unseen:
     )
 
 
-def _judged(result: FitResult, seen: Unseen, values: int = 0) -> FitResult:
+def _judged(
+    result: FitResult, seen: Unseen, measures: list[str] | None, values: int = 0
+) -> FitResult:
     """The fit with the measures of rows held out; of one score ``values`` are how many
     probabilities it has."""
     read = result.read
@@ -338,7 +360,8 @@ def _judged(result: FitResult, seen: Unseen, values: int = 0) -> FitResult:
     if read.several:
         judged = replace(read, data=seen.after, before=seen.before)
         intervals = read_interval_options(LEVEL, REPLICATES, "importance", 0)
-        evaluation = jobs.measure_classes(judged, 10, intervals)
+        records = None if measures is None else chosen_records(CLASS_MEASURES, measures)
+        evaluation = jobs.measure_classes(judged, 10, intervals, records)
         if seen.aucs is not None:
             evaluation = with_auc_within_folds(evaluation, *seen.aucs)
     else:
@@ -350,6 +373,7 @@ def _judged(result: FitResult, seen: Unseen, values: int = 0) -> FitResult:
             aucs=seen.aucs,
             scores=len(read.data),
             values=values,
+            measures=measures,
         )
     return replace(result, folds=seen.folds, evaluation=evaluation, seen=seen)
 
@@ -378,11 +402,12 @@ def advice_on(matrix: ScoreMatrix) -> tuple[Advice, ...]:
 # --- fits of segments and of features -------------------------------------------------------------
 
 
-def fit_segments(read: FileScores, calibrator: SegmentedCalibrator, folds: int) -> FitResult:
+def fit_segments(read: FileScores, calibrator: SegmentedCalibrator, judging: Judging) -> FitResult:
     """Fit the segments, and estimate by cross-validation what that does for new rows."""
     from calibrant.auto.advice import advise_table
     from calibrant.methods.segments import predict_segments
 
+    folds = judging.folds
     calibrator.set_params(classes=list(read.classes), pos_label=read.pos_label)
     fitted = calibrator.fit_tables(read.by_segment).to_fitted()
     advice = advise_table(read.data, names=reading.names_of(read.document))
@@ -392,13 +417,15 @@ def fit_segments(read: FileScores, calibrator: SegmentedCalibrator, folds: int) 
     after, pair, dealt = predict_segments(calibrator, read.by_segment, folds)
     if not after or pair is None:
         return replace(result, folds=0)
-    return _judged(result, Unseen(read.data, after, pair, None, dealt), len(after))
+    seen = Unseen(read.data, after, pair, None, dealt)
+    return _judged(result, seen, judging.asked, len(after))
 
 
-def fit_features(read: FileScores, folds: int) -> FitResult:
+def fit_features(read: FileScores, judging: Judging) -> FitResult:
     """The automatic choice with the columns as one more candidate."""
     from calibrant.auto.auto import AutoCalibrator
 
+    folds = judging.folds
     auto = AutoCalibrator(cv=folds or 5, classes=list(read.classes), pos_label=read.pos_label)
     rows: Any = read.rows
     with jobs.quietly():
@@ -409,7 +436,7 @@ def fit_features(read: FileScores, folds: int) -> FitResult:
     seen = unseen(auto, read, read.data, folds)
     if seen.pair is not None:
         seen = seen._replace(before=seen.pair.scored())
-    return _judged(result, seen, len(np.unique(seen.after.scores)))
+    return _judged(result, seen, judging.asked, len(np.unique(seen.after.scores)))
 
 
 # --- What came of a fit ---------------------------------------------------------------------------

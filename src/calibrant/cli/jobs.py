@@ -342,7 +342,7 @@ def page_of(
         "score_name": ", ".join(columns[:3]) + (", …" if len(columns) > 3 else ""),
         "label_name": facts["label_column"],
         "source": {"files": ", ".join(facts["files"]), "rows": f"{facts['rows']:,}"},
-        "saved_as": "calibrator.json" if saved_as is None else str(saved_as),
+        "saved_as": None if saved_as is None else str(saved_as),
     }
     if not read.several and too_few(read.data):
         first = first_look(read.data).headline(names_of(read.document))

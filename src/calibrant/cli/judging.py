@@ -116,13 +116,7 @@ def report(
     pos_label: sources.PosLabel = None,
     cv: Held = 5,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
-    measures: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Measures beside the standard ones, such as clinical; may be repeated.",
-        ),
-    ] = None,
+    measures: sources.MoreMeasures = None,
     segment: Annotated[
         list[str] | None,
         typer.Option(
@@ -250,6 +244,7 @@ def evaluate(
         source = reading.find_source(engine, files, prob, label, weight, pos_label, run, **others)
         count = read_bins(bins)
         records = chosen_records(CLASS_MEASURES if source.several else MEASURES, measures)
+        asked = records if measures else None
         if bins != "10" and not any(name in records for name in BINNED):
             raise ParameterError(
                 "--bins is for ECE and MCE, which are not among the measures. Leave it out, or "
@@ -267,18 +262,18 @@ def evaluate(
         intervals = read_interval_options(level or None, replicates, weights, 0)
         if source.several:
             read = reading.read_matrix(source)
-            found, facts = jobs.measure_classes(read, count, intervals, records), read.document
+            found, facts = jobs.measure_classes(read, count, intervals, asked), read.document
         elif segment:
             read = reading.read_segments(reading.complete_roles(source))
         else:
             source = reading.complete_roles(source)
-            found, facts = measure(source, count, intervals, records)
+            found, facts = measure(source, count, intervals, asked)
             if features:
                 rows = reading.read_features(source, features)
                 drawn: Any = {"level": level or LEVEL, "replicates": replicates, "weights": weights}
                 found = replace(found, groups=find_groups(rows, **drawn))
     if segment:
-        _each_segment(read, segment, count, records if measures else None, json=run.json)
+        _each_segment(read, segment, count, asked, json=run.json)
         return
     if run.json:
         say_json({**found.to_dict(), **facts})
@@ -369,7 +364,8 @@ def segment_table(
     found: Mapping[str, Evaluation], column: str, records: Mapping[str, Measure] | None = None
 ) -> Any:
     """The measures of segments as a table: those of the records, or the brief ones."""
-    known = [measure for measure in MEASURES.values() if measure.brief]
+    # a slope of few rows says little
+    known = [one for one in MEASURES.values() if one.brief and "clinical" not in one.groups]
     shown = known if records is None else list(records.values())
     titles = ("weight", "positive", *(measure.label for measure in shown))
     columns = [TableColumn(column, "left"), *map(TableColumn, titles)]

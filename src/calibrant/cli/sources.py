@@ -579,6 +579,16 @@ Measures = Annotated[
         "repeat the option.",
     ),
 ]
+MoreMeasures = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--measures",
+        metavar="NAME",
+        callback=_apart,
+        help="Measures beside the standard ones: names or groups (clinical, all). Separate with "
+        "commas, or repeat the option.",
+    ),
+]
 Features = Annotated[
     list[str] | None,
     typer.Option(

@@ -325,6 +325,13 @@ def check_lengths(**lengths: int) -> None:
 # --- Checks of numbers ----------------------------------------------------------------------------
 
 
+#: which of scores and labels comes first
+ORDER = (
+    "The order is fit(scores, y) and calibration_report(scores, y), but evaluate(y, p), as in all "
+    "measures and diagrams."
+)
+
+
 def to_numbers(values: Any, name: str) -> NDArray[Any]:
     """An array of real numbers in their own type; a frame becomes (n, columns)."""
     array = to_matrix(values, name)
@@ -332,10 +339,10 @@ def to_numbers(values: Any, name: str) -> NDArray[Any]:
     if kind == "c":
         raise InputError(f"Complex data not supported: {name} must be real numbers.")
     if kind not in "biuf":
-        example = f" (such as {array.flat[0]!r})" if array.size else ""
+        example = f" (such as {plain(array.flat[0])!r})" if array.size else ""
         raise InputError(
             f"{name} must be numbers, but values of type {array.dtype} came{example}. Convert them "
-            "first, for example with astype(float)."
+            f"first, for example with astype(float). Are scores and labels swapped? {ORDER}"
         )
     return array
 
@@ -640,7 +647,8 @@ def _label_column(array: NDArray[Any], *, soft: bool = False) -> NDArray[Any]:
     if array.ndim != 1:
         raise InputError(
             f"y must be 1-d, one label per row, but its shape is {array.shape}: bad input shape. "
-            "Pass the column of labels; probabilities of each class are not taken as labels."
+            "Pass the column of labels; probabilities of each class are not taken as labels. Are "
+            f"scores and labels swapped? {ORDER}"
         )
     if not len(array):
         raise InputError("y must have at least one row, but none came (0 samples).")
@@ -827,8 +835,8 @@ def _positive_label(ordered: NDArray[Any], pos_label: Any) -> Any:
 DIVIDE = "divide percentages by 100, and votes by their number"
 #: what to do about fractions where labels must be classes
 REFUSED = (
-    "Are scores and labels swapped? If y are probabilities of the positive class: the fit of a "
-    "calibrator of one score, and of CalibratedClassifier, takes them as floats. For "
+    f"Are scores and labels swapped? {ORDER} If y are probabilities of the positive class: the fit "
+    "of a calibrator of one score, and of CalibratedClassifier, takes them as floats. For "
     "evaluate and reports, pass ScoreTable.from_soft_labels(scores, y)."
 )
 
@@ -880,8 +888,8 @@ def check_not_swapped(scores: Array) -> None:
         came = f"{low:g}" if low == high else f"{low:g} and {high:g}"
         raise InputError(
             f"scores must be what a model said, but they hold only {came}, while y holds "
-            "fractions: are the two swapped? The order is fit(scores, y). If y are soft labels "
-            "of such scores, name the classes: classes=[0, 1]."
+            f"fractions: are the two swapped? {ORDER} If y are soft labels of such scores, name "
+            "the classes: classes=[0, 1]."
         )
 
 

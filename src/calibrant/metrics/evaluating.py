@@ -216,9 +216,9 @@ def evaluate(
         Only for frames, see `table`: whether predictions are fetched one by one ("auto": up to a
         million different ones) or in cells. Either way all measures but the AUC are exact.
     measures : str or list of str, optional
-        Which measures: names, or groups of them. ``"standard"`` is the default, ``"clinical"`` has
-        observed/expected, Cox's slope and intercepts, ICI, E50, E90 and Emax, and ``"all"`` has
-        every one. The table has them in its own order.
+        Which measures: names, or groups of them. ``"clinical"`` has observed/expected, Cox's slope
+        and intercepts, ICI, E50, E90 and Emax, ``"all"`` has every one. The table has them in its
+        own order. By default those of ``"standard"`` are computed, and the table shows five.
     features : frame or array of shape (n, columns), optional
         Columns of the same rows, in memory: ``groups`` of the result then tells where predictions
         are wrong (see `calibrant.metrics.multicalibration`). Two classes only.
@@ -267,60 +267,41 @@ def evaluate(
     >>> round(e.after["brier"], 4), e.after["auc"]
     (0.0925, 1.0)
     >>> print(evaluate([0, 0, 1, 1], [0.2, 0.4, 0.4, 0.9], raw=[-2.0, 0.5, 1.0, 3.0], level=None))
-    measure            good is  before   after  change
-    ─────────────────  ───────  ──────  ──────  ──────
-    log loss           smaller  0.3657  0.4389  higher
-    Brier score        smaller  0.1191  0.1425  higher
-    ECE                smaller  0.2645  0.1250  lower
-    MCE                smaller  0.6225  0.2000  lower
-    RMSE               smaller  0.3451  0.3775  higher
-    AUC                larger   1.0000  0.8750  lower
-    accuracy           larger   0.7500  0.7500  same
-    CalBin             smaller  0.2645  0.1250  lower
-    calibration loss   smaller  0.1191  0.0175  lower
-    miscalibration     smaller  0.1191  0.0175  lower
-    discrimination     larger   0.2500  0.1250  lower
-    observed/expected  near 1   0.8246  1.0526  higher
+    measure      good is  before   after  change
+    ───────────  ───────  ──────  ──────  ──────
+    log loss     smaller  0.3657  0.4389  higher
+    Brier score  smaller  0.1191  0.1425  higher
+    ECE          smaller  0.2645  0.1250  lower
+    AUC          larger   1.0000  0.8750  lower
     4 rows, 2 of them positive; 3 different predictions, 4 before
+    8 more measures: measures="all"
     note: raw scores lie outside [0, 1] and were read as margins, through the sigmoid
     note: calibration_slope was left out: a threshold tells the classes apart
     note: 4 different scores became 3 predictions: some now share one, AUC moved from 1 to 0.875
     >>> p = np.linspace(0.05, 0.95, 400).round(2)
     >>> y = np.arange(400) * 37 % 100 < 100 * p**2
     >>> print(evaluate(y, p**2, raw=p))
-    measure            good is  before     after     95 % interval  change                   by
-    ─────────────────  ───────  ──────  ────────  ────────────────  ───────  ──────────────────
-    log loss           smaller  0.5410    0.4591  0.4080 to 0.5254  better   −0.1215 to −0.0363
-    Brier score        smaller  0.1815    0.1482  0.1293 to 0.1697  better   −0.0486 to −0.0172
-    ECE                smaller  0.1700    0.0170  0.0000 to 0.0550  better   −0.2346 to −0.0781
-    MCE                smaller  0.2449    0.0975  0.0000 to 0.6101  unclear                   –
-    RMSE               smaller  0.4260    0.3850  0.3596 to 0.4120  better   −0.0600 to −0.0206
-    AUC                larger   0.8418    0.8418  0.7974 to 0.8780  same       0.0000 to 0.0000
-    accuracy           larger   0.7250    0.7825  0.7395 to 0.8201  better     0.0100 to 0.1044
-    CalBin             smaller  0.1849    0.0253  0.0000 to 0.0471  better                    –
-    calibration loss   smaller  0.0339  7.05e-04  0.0000 to 0.0043  better   −0.0528 to −0.0133
-    miscalibration     smaller  0.0356    0.0024  0.0000 to 0.0067  better   −0.0572 to −0.0083
-    discrimination     larger   0.0753    0.0753  0.0456 to 0.0965  same      −0.0133 to 0.0124
-    observed/expected  near 1   0.6600    1.0382  0.9202 to 1.1650  better     0.3288 to 0.4275
-    calibration slope  near 1   1.2314    0.9525  0.7257 to 1.1793  unclear  −0.3251 to −0.2186
+    measure            good is  before   after     95 % interval  change                   by
+    ─────────────────  ───────  ──────  ──────  ────────────────  ───────  ──────────────────
+    log loss           smaller  0.5410  0.4591  0.4080 to 0.5254  better   −0.1215 to −0.0363
+    Brier score        smaller  0.1815  0.1482  0.1293 to 0.1697  better   −0.0486 to −0.0172
+    ECE                smaller  0.1700  0.0170  0.0000 to 0.0550  better   −0.2346 to −0.0781
+    AUC                larger   0.8418  0.8418  0.7974 to 0.8780  same       0.0000 to 0.0000
+    calibration slope  near 1   1.2314  0.9525  0.7257 to 1.1793  unclear  −0.3251 to −0.2186
     400 rows, 132 of them positive; 91 different predictions, 91 before
+    8 more measures: measures="all"
     >>> p = [[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.1, 0.8], [0.4, 0.3, 0.3]]
     >>> print(evaluate(["ape", "bee", "cat", "bee"], p, level=0.9))
     measure         good is   value     90 % interval
     ──────────────  ───────  ──────  ────────────────
     log loss        smaller  0.5737  0.0364 to 1.4755
     Brier score     smaller  0.2950  0.0000 to 0.9267
-    RMSE            smaller  0.3136  0.0000 to 0.5558
     top-label ECE   smaller  0.3250  0.0000 to 0.5939
-    top-label MCE   smaller  0.4000  0.0000 to 0.7500
     class-wise ECE  smaller  0.2667  0.0000 to 0.3851
-    class-wise MCE  smaller  0.7000  0.0000 to 0.8500
     AUC             larger   1.0000  0.4964 to 1.0000
-    accuracy        larger   0.7500  0.3562 to 0.9421
-    CalBin          smaller  0.2667                 –
     4 rows; 3 classes, from 1 to 2 each
     largest ECE of a class: 0.3500, 'bee'
-    note: calbin has no interval for several classes
+    5 more measures: measures="all"
     """
     bins = check_bin_count(bins)
     options = read_interval_options(level, replicates, weights, random_state)
@@ -336,7 +317,7 @@ def evaluate(
         seen = read_class_frame(y, p, label, sample_weight, classes, bins, cells)
         return evaluate_class_frame(seen, chosen_records(CLASS_MEASURES, measures))
     if label is not None:
-        wanted = chosen_records(MEASURES, measures)
+        wanted = None if measures is None else chosen_records(MEASURES, measures)
         frame = read_frame(y, p, label, raw, sample_weight, pos_label, classes)
         return evaluate_rows(*frame.score_and_raw(), bins, options, cells, wanted)
     if isinstance(p, str) or is_lazy_frame(y):
@@ -351,9 +332,9 @@ def evaluate(
     if several:
         if features is not None:
             raise InputError(FEATURES_NEED_TWO)
-        wanted = chosen_records(CLASS_MEASURES, measures)
+        wanted = None if measures is None else chosen_records(CLASS_MEASURES, measures)
         return evaluate_classes(y, p, raw, bins, sample_weight, classes, options, wanted)
-    wanted = chosen_records(MEASURES, measures)
+    records = chosen_records(MEASURES, measures)
     pair = groups = None
     if isinstance(y, ScoreTable):
         table = read_table(y, p, sample_weight, pos_label, classes)
@@ -369,9 +350,9 @@ def evaluate(
             groups = multicalibration_of_rows(
                 rows, features, None, level or LEVEL, replicates, random_state, weights
             )
-    old = None if scored is None else measure_table(scored, bins, wanted)
-    found = evaluation_of(measure_table(table, bins, wanted), old, bins, options, pair)
-    return found if groups is None else replace(found, groups=groups)
+    old = None if scored is None else measure_table(scored, bins, records)
+    found = evaluation_of(measure_table(table, bins, records), old, bins, options, pair)
+    return replace(found, groups=groups, brief=measures is None)
 
 
 def _table_of_raw(table: ScoreTable, raw: Any) -> ScoreTable:
@@ -425,14 +406,15 @@ def evaluate_rows(
 ) -> Evaluation:
     """The evaluation of rows whose scores are probabilities, and of raw scores if they came.
 
-    It has the measures of the records, or the standard ones.
+    It has the measures of the records, or the standard ones, and shows few of them.
     """
     wanted = chosen_records(MEASURES) if records is None else records
     new, old = measured_rows(rows, raw, bins, wanted, cells)
     pair = None
     if raw is not None and old is not None and options is not None and new.counted and old.counted:
         pair = paired_cells(rows, raw)
-    return evaluation_of(new, old, bins, options, pair, apart=APART)
+    made = evaluation_of(new, old, bins, options, pair, apart=APART)
+    return replace(made, brief=records is None)
 
 
 # --- What an evaluation says, in two sentences ----------------------------------------------------
@@ -664,7 +646,7 @@ def evaluate_classes(
         *interval_fields(CLASS_MEASURES, found, before, changes),
     )
     weights = "importance" if options is None else options.weights
-    return with_look(made, class_look(matrix, weights))
+    return with_look(replace(made, brief=records is None), class_look(matrix, weights))
 
 
 def evaluate_class_frame(seen: ClassFrame, records: Records) -> MulticlassEvaluation:
@@ -722,6 +704,7 @@ class EvaluationTable(PrintsAsTable, Frozen):
     notes: tuple[str, ...]
     praise: bool
     look: Any
+    brief: bool
     #: the measures by name, in the order of the table
     _measures: ClassVar[Mapping[str, Measure]]
 
@@ -732,7 +715,7 @@ class EvaluationTable(PrintsAsTable, Frozen):
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready object; an infinite value is the string "inf", an unknown end null."""
         ends = ("difference", "low", "high")
-        known = {name: json_ready(value) for name, value in self._items()}
+        known = {name: json_ready(value) for name, value in self._items() if name != "brief"}
         if self.change is not None:
             pairs = self.change.items()
             known["change"] = {name: dict(zip(ends, parts, strict=True)) for name, parts in pairs}
@@ -762,7 +745,11 @@ class EvaluationTable(PrintsAsTable, Frozen):
     def _shown_notes(self) -> list[str]:
         """The notes as lines, after what is wrong with the predictions themselves."""
         first = [self.look.headline()] if self.look is not None and self.look.useless else []
-        return [f"note: {note}" for note in [*first, *self.notes]]
+        others = {name for name, one in self._measures.items() if self.brief and not one.brief}
+        notes = [note for note in self.notes if not others & set(note.split(" ", 2)[:2])]
+        known = len(others & self.after.keys())
+        more = [f'{known} more measures: measures="all"'] if known else []
+        return [*more, *(f"note: {note}" for note in [*first, *notes])]
 
     def _change_of(self, name: str) -> tuple[float, float] | None:
         """The interval of the change, where it has one."""
@@ -777,10 +764,15 @@ class EvaluationTable(PrintsAsTable, Frozen):
     def _table(self) -> ResultTable:
         rows = [
             TableRow((measure.label, measure.good, *self._cells(measure)), measure.meaning)
-            for name, measure in self._measures.items()
-            if name in self.after
+            for measure in self._shown
         ]
         return ResultTable(self._columns(), rows, self._below())
+
+    @property
+    def _shown(self) -> list[Measure]:
+        """The measures that the table has: a few, or those that were asked for."""
+        known = [measure for name, measure in self._measures.items() if name in self.after]
+        return [measure for measure in known if measure.brief or not self.brief]
 
     def _columns(self) -> list[TableColumn]:
         """The titles, and what a narrow terminal leaves out."""
@@ -846,6 +838,9 @@ class Evaluation(EvaluationTable):
         a constant, and nothing is won: the word is then "lower" or "higher", not "better".
     groups : Multicalibration, or None
         Where predictions are wrong, if ``features`` were given.
+    brief : bool
+        Whether the table shows log loss, Brier score, ECE, AUC and calibration slope alone, because
+        no ``measures`` were asked for. ``to_dict`` has all that were computed.
 
     Notes
     -----
@@ -869,6 +864,7 @@ class Evaluation(EvaluationTable):
     look: FirstLook | None = None
     praise: bool = True
     groups: Multicalibration | None = None
+    brief: bool = False
     _measures = MEASURES
 
     def _below(self) -> list[str]:
@@ -914,6 +910,9 @@ class MulticlassEvaluation(EvaluationTable):
         Whether the predictions say anything, and whether a class's column is the right one.
     praise : bool
         As in `Evaluation`.
+    brief : bool
+        Whether the table shows log loss, Brier score, top-label and class-wise ECE and AUC alone,
+        because no ``measures`` were asked for. ``to_dict`` has all that were computed.
 
     Notes
     -----
@@ -932,6 +931,7 @@ class MulticlassEvaluation(EvaluationTable):
     change: Changes | None = None
     look: ClassLook | None = None
     praise: bool = True
+    brief: bool = False
     _measures = CLASS_MEASURES
 
     def to_dict(self) -> dict[str, Any]:
@@ -1017,6 +1017,7 @@ def evaluate_held_out(
     records = chosen_records(MEASURES, measures)
     old = None if before is None else measure_table(before, BINS, records)
     made = evaluation_of(measure_table(after, BINS, records), old, BINS, options, pair)
+    made = replace(made, brief=measures is None)
     if aucs is None:
         return made
     old_auc, new_auc = aucs

@@ -97,7 +97,7 @@ class Measure:
     headline : str
         Its title among the few figures at the top of a report; empty: it is not there.
     brief : bool
-        Whether it is shown where there is room for few measures.
+        Whether the table shows it where no measures were asked for.
     ranks : bool
         Whether it looks at the order of scores alone: margins are then not made probabilities.
     of : function of PredictionFacts, or None
@@ -297,6 +297,8 @@ def _fit_measure(
     fit: Fit,
     target: float = 0.0,
     groups: tuple[str, ...] = ("clinical",),
+    *,
+    brief: bool = False,
 ) -> Measure:
     """A measure that is a fitted coefficient, with its interval and that of its change.
 
@@ -331,6 +333,7 @@ def _fit_measure(
     unlimited = (-math.inf, math.inf)
     fields: dict[str, Any] = {"of": value, "interval": interval, "change": change}
     fields |= {"target": target, "groups": groups, "range": unlimited, "needs_table": FITTED}
+    fields |= {"brief": brief}
     return Measure(name, label, meaning, "closer", **fields)
 
 
@@ -374,6 +377,7 @@ CLINICAL = (
         attrgetter("line.slope"),
         target=1.0,
         groups=("standard", "clinical"),
+        brief=True,
     ),
     _fit_measure(
         "line_intercept",
@@ -515,6 +519,7 @@ RECORDS = (
         "mean |confidence − share of right predictions| over bins",
         "smaller",
         headline="Top-label error",
+        brief=True,
         of_classes={
             "of": lambda facts: facts.top.mean_gap(),
             "interval": lambda intervals: intervals.top.intervals.ece(),
@@ -536,6 +541,7 @@ RECORDS = (
         "class-wise ECE",
         "ECE of each class against the rest, averaged",
         "smaller",
+        brief=True,
         of_classes={
             "of": lambda facts: float(np.mean([groups.mean_gap() for groups in facts.each])),
             "interval": lambda intervals: intervals.over_classes("classwise_ece"),

@@ -936,8 +936,7 @@ def _change_in_words(drift: Drift, doer: str) -> tuple[str, str]:
         return (
             f"The log-odds of all rows have moved alike ({sure}), by {drift.shift:+.3f} ± "
             f"{2 * drift.shift_error:.3f}; probabilities by {moved}.",
-            f"Add {drift.shift:.3f} to the logit: {doer} does, by following its map "
-            f'with calibrant.maps.Logistic({drift.shift:.6g}, (("z", 1.0),)).',
+            f"Add {drift.shift:.3f} to the logit: {doer} does.",
         )
     if drift.recommendation == "new map":
         return (
@@ -950,10 +949,7 @@ def _change_in_words(drift: Drift, doer: str) -> tuple[str, str]:
     todo = "Refit the calibrator to new rows; the same method will do."
     if drift.calibrated:
         z = "logit(p)"
-        todo = (
-            f"Correct the logit by a line: {doer} does, by following its map with "
-            f'calibrant.maps.Logistic({a:.6g}, (("z", {1 + b:.6g}),)).'
-        )
+        todo = f"Correct the logit by a line, {a:.3g} + {1 + b:.3g}·logit(p): {doer} does."
     found = f"The log-odds have moved by {a:+.3f} {b:+.3f}·{z} ({sure}); probabilities by {moved}"
     return f"{found} (root mean square).", todo
 

@@ -863,19 +863,26 @@ LONGEST = 6_000
 MOST_KNOTS = 300
 
 
-def recipes_for(fitted: Fitted, score: str, file: str) -> tuple[Recipe, ...]:
+#: where a calibrator goes that is in no file yet
+NEW_FILE = "calibrator.json"
+
+
+def recipes_for(fitted: Fitted, score: str, saved_as: str | None = None) -> tuple[Recipe, ...]:
     """Python, the command line and SQL, as far as the map allows.
 
-    ``score`` is the name of the column of scores and ``file`` that of the saved calibrator. Both
-    and the labels come from data: they are quoted as each language wants it.
+    ``score`` is the name of the column of scores and ``saved_as`` the calibrator's file, if it is
+    in one. Both and the labels come from data: they are quoted as each language wants it.
     """
     if fitted.map == Identity():
         return (Recipe("Nothing to do", "", "The scores are the probabilities: use them so."),)
+    file = NEW_FILE if saved_as is None else saved_as
     load = f"import calibrant as cal\n\ncalibrator = cal.load({file!r})\n"
-    saved = (
-        f"The calibrator is the file {file}. In Python cal.save(report.fitted, {file!r}) writes "
-        f"it; on the command line, calibrant report ... --save {shell_quoted(file)}"
-    )
+    saved = f"The calibrator is the file {file}."
+    if saved_as is None:
+        saved = (
+            f"The calibrator is in no file yet. In Python cal.save(report.fitted, {file!r}) writes "
+            f"one; on the command line, calibrant report ... --save {file}"
+        )
     if isinstance(fitted.map, VectorMap):
         columns = f"# one column for each of {list(fitted.classes)!r}"
         python = f"{load}p = calibrator.predict_proba(scores)  {columns}"

@@ -21,7 +21,7 @@ from calibrant.auto.advice import (
     advise_table,
 )
 from calibrant.auto.auto import KINDS, AutoCalibrator, class_fits, count_distinct
-from calibrant.auto.why import Leaderboard
+from calibrant.auto.why import Leaderboard, why_preferred
 from calibrant.data.attributes import read_attributes as read_features
 from calibrant.data.columns import as_in_fit, plain
 from calibrant.data.door import (
@@ -118,7 +118,7 @@ def calibration_report(
     score_name: str = "score",
     label_name: str = "label",
     source: Any = None,
-    saved_as: str = "calibrator.json",
+    saved_as: str | None = None,
     output: str | os.PathLike[str] | None = None,
     measures: str | Sequence[str] | None = None,
     features: Any = None,
@@ -149,8 +149,9 @@ def calibration_report(
         What the page calls itself and the two columns.
     source : str, path, list of such, or mapping of words to values, optional
         Where the data come from, for the last section. A date stands there only if given here.
-    saved_as : str, default="calibrator.json"
-        The name of the calibrator's file in the lines that tell how to apply it.
+    saved_as : str, optional
+        The file that the calibrator is in, for the lines that tell how to apply it. Without one
+        they begin with the line that saves it.
     output : path, optional
         Where to write the page; none of the files that ``source`` names.
     measures : str or list of str, optional
@@ -221,7 +222,7 @@ def report_of(
     score_name: str = "score",
     label_name: str = "label",
     source: Any = None,
-    saved_as: str = "calibrator.json",
+    saved_as: str | None = None,
     measures: str | Sequence[str] | None = None,
 ) -> Report:
     """The report of a calibrator that is fitted to this table, or matrix, already: nothing is
@@ -263,12 +264,12 @@ class PageWords:
     title: str
     score_name: str
     label_name: str
-    saved_as: str
+    saved_as: str | None
     source: Any
 
     def __post_init__(self) -> None:
         texts = {"score_name": self.score_name, "label_name": self.label_name}
-        check_texts(title=self.title, **texts, saved_as=self.saved_as)
+        check_texts(title=self.title, **texts, saved_as=self.saved_as or "")
         source_facts(self.source)  # refused before anything is fitted
 
 
@@ -322,10 +323,11 @@ def _report(
     )
     if headline:
         verdict = below_headline(headline, verdict, methods, useless=useless)
+    rule = "" if contest.single else why_preferred(contest.board)
     return Report(
         title=words.title or f"Calibration of {words.score_name}",
         verdict=verdict,
-        how=f"{contest.how}{SOFT_LABELS if data.has_soft_labels(contest) else ''}",
+        how=f"{contest.how}{SOFT_LABELS if data.has_soft_labels(contest) else ''} {rule}".strip(),
         methods=methods,
         evaluation=evaluation,
         map_curve=data.map_curve(fitted),
@@ -907,7 +909,8 @@ class TwoClasses(ReportData):
         return look.headline(names), look.unproven
 
     def advice(self, contest: Contest, segments: Any) -> tuple[str, ...]:
-        known = advise_table(self.table, contest.calibrator)
+        names = LabelNames.of(self.classes, self.pos_label, face="page")
+        known = advise_table(self.table, contest.calibrator, names=names)
         found = [one for one in known if one.code not in SAID_FIRST.values()]  # the verdict has it
         rows, fitted = self.rows, contest.fitted
         if segments is not None and rows is None and fitted is not None:

@@ -20,7 +20,7 @@ from calibrant.errors import ParameterError
 HOW = {
     *("--help", "--threads", "--memory-limit", "--missing", "--engine", "--decimal", "--to"),
     *("--overwrite-column", "--on-missing", "--on-range", "--exit-code", "--allow-one-class"),
-    "--update",
+    *("--update", "--encoding"),
 }
 #: what is given for each of the others; where a command needs other words, "command option"
 WORDS = {

@@ -60,7 +60,8 @@ def test_the_file_is_small_readable_json(fitted, tmp_path):
     assert document["format"] == "calibrant"
     assert document["version"] == 2
     assert document["method"] == "Platt"
-    params = {"classes": None, "pos_label": None, "scale": "auto", "weights": "importance"}
+    params = {"classes": None, "direction": "rising", "pos_label": None, "scale": "auto"}
+    params |= {"weights": "importance"}
     assert document["params"] == params
     assert document["map"]["kind"] == "logistic"
     assert document["provenance"]["weight"] == 4.0

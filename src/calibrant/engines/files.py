@@ -443,7 +443,7 @@ def read_csv_header(path: Path, wanted: Sequence[str] = (), *, counted: bool = T
     """
     with _open_text(path) as stream:  # spreadsheets write a first line like sep=;
         first = stream.readline(16).rstrip("\r\n")
-    if "\0" in first:
+    if len(first) > 3 and any(set(first[side::2]) == {"\0"} for side in (0, 1)):
         raise InputError(
             f"{path.name} looks like UTF-16 without a byte order mark: say --encoding utf-16-le, "
             "or utf-16-be."

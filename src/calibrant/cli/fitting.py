@@ -145,6 +145,8 @@ def fit(
         raise ParameterError(f"cv must be at least 2, or 0 for no estimate, but {cv} came.")
     if not cv and (plot or report):
         raise ParameterError("a plot or report shows out-of-fold results: --cv must not be 0.")
+    if not cv and measures:
+        raise ParameterError("measures are of out-of-fold results: --cv must not be 0.")
     if shrinkage and not segment:
         raise ParameterError("--shrinkage is for segments: name their column with --segment COL.")
     times = jobs.time_facts(period)

@@ -254,7 +254,8 @@ def evaluate(
         if features:  # before anything is read
             engine.need_duckdb(FEATURES)
         sources.check_weighing(weights, weight)
-        _refuse_unused(source, records, features, level, replicates, weights)
+        shown = {n: one for n, one in records.items() if measures or run.json or one.brief}
+        _refuse_unused(source, shown, features, level, replicates, weights)
         if segment and raw:
             raise ParameterError("segments are measured without --raw: leave one of them out.")
         if segment and features:
@@ -300,7 +301,9 @@ def _refuse_unused(
         "--replicates": replicates != REPLICATES,
         "--weights": weights != "importance",
     }
-    drawn = [one for one in records.values() if one.of_redrawn or one.of_curve]
+    # of rows that weigh differently only curves are drawn
+    tables = not source.weight or weights == "counts"
+    drawn = [one for one in records.values() if (one.of_redrawn and tables) or one.of_curve]
     if source.segment:
         why = "segments are measured without intervals"
     elif features:

@@ -263,6 +263,8 @@ class TemporaryFolder(tempfile.TemporaryDirectory[str]):
     """
 
     def __init__(self) -> None:
+        with signals_delayed():
+            tempfile.gettempdir()  # the first call writes a file there, to see whether it can
         _remove_stale_folders()
         with signals_delayed():
             while True:

@@ -378,25 +378,29 @@ def test_an_infinite_loss_is_still_json(run):
 def test_evaluate_has_intervals(run):
     rows = "".join(f"{i / 80},{int(i * 37 % 80 < i)},100\n" for i in range(80))
     Path("p.csv").write_text("p,y,w\n" + rows)
-    words = ("evaluate", "p.csv", "-p", "p", "-l", "y", "--json", "--replicates", 100)
+    words = ("evaluate", "p.csv", "-p", "p", "-l", "y", "--json")
+    redrawn = ("--replicates", 100)
 
     def spans(*more):
         code, out, err = run(*words, *more)
         assert (code, err) == (0, "")
         return json.loads(out)
 
-    found = spans("--level", 0.9)
+    found = spans("--level", 0.9, *redrawn)
     assert found["level"] == 0.9
     assert set(found["intervals"]) == set(found["after"])
     low, high = found["intervals"]["brier"]
     assert low < found["after"]["brier"] < high
-    code, out, _ = run(*words[:-2], "--level", 0)
+    code, out, _ = run(*words, "--level", 0)
     assert (code, json.loads(out)["intervals"]) == (0, None)
     one = spans("-w", "w", "--level", 0.9)["intervals"]["brier"]
     assert one == pytest.approx([low, high])
-    many = spans("-w", "w", "--weights", "counts", "--level", 0.9)
+    many = spans("-w", "w", "--weights", "counts", "--level", 0.9, *redrawn)
     assert many["intervals"]["brier"][1] < high
     assert "importance" in many["notes"][-1]
+    code, out, err = run(*words, "-w", "w", *redrawn)
+    assert (code, out) == (2, "")
+    assert "has an interval from random draws, so --replicates would change nothing" in err
     code, out, err = run(*words, "--weights", "sizes")
     assert (code, out) == (2, "")
     assert "weights must be 'importance' or 'counts'" in err

@@ -942,7 +942,9 @@ def first_input(target: PlanTarget, input: str) -> MapInput:
 def stretches(node: Node) -> Stretches | None:
     """Where a value rises and falls with the input; None where that is not known.
 
-    This holds to the last bit: rounding never makes sums and products of rising numbers fall.
+    Rounding never makes sums and products of rising numbers fall. Exponentials and logarithms of
+    the C library may fall by their last bit: then the value passes a knot several times within a
+    few rounding errors, and the border is one of these places.
 
     >>> stretches(Linear(0.0, ((-2.0, Input()),))).sign.tolist()
     [-1]

@@ -34,6 +34,7 @@ from calibrant.export.sql.dialects import (
     quotient_number,
 )
 from calibrant.export.sql.printer import SQL, cell_of_score, without_overflow
+from calibrant.export.sql.ranges import value_range
 from calibrant.fitting.fitted import Fitted
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import (
@@ -58,7 +59,6 @@ from calibrant.rules.plan.nodes import (
     double_at,
     double_rank,
     use_counts,
-    value_range,
 )
 from calibrant.rules.plan.tables import Grid, grid_of
 from calibrant.rules.sigmoids import FEATURES

@@ -26,7 +26,19 @@ from calibrant.rules.plan.nodes import (
     use_counts,
 )
 from strategies import MAPS, NESTED
-from subjects import BOTH, HILL, JUMP, LINE, MANY, MANY_LINES, ROWS, SEGMENTED, SHAPES, telling, wavering
+from subjects import (
+    BOTH,
+    HILL,
+    JUMP,
+    LINE,
+    MANY,
+    MANY_LINES,
+    ROWS,
+    SEGMENTED,
+    SHAPES,
+    telling,
+    wavering,
+)
 
 ANYWHERE = PlanTarget("anything", "Apply it in memory.")
 TOL, STEEP = 1e-14, 1e-12

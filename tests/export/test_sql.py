@@ -23,6 +23,7 @@ from sqlglot import exp
 import calibrant as cal
 from calibrant.data.scale import ScoreRange
 from calibrant.errors import InputError, ParameterError
+from calibrant.export.lookup_tables import Grid, grid_of
 from calibrant.export.sql import Sql, to_sql
 from calibrant.export.sql.dialects import (
     DIALECTS,
@@ -60,7 +61,6 @@ from calibrant.rules.plan.nodes import (
     double_rank,
     use_counts,
 )
-from calibrant.rules.plan.tables import Grid, grid_of
 from calibrant.rules.sigmoids import FEATURES
 from cases import each
 from sparks import needs_spark, to_spark

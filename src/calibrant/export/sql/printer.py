@@ -12,6 +12,14 @@ import numpy as np
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.score_table import HALF, LEAST
+from calibrant.export.lookup_tables import (
+    Grid,
+    StackedPlans,
+    grid_of,
+    parameter_table,
+    regions_by_cell,
+    stacked_plans,
+)
 from calibrant.export.sql.dialects import (
     SMALLEST_NORMAL,
     Dialect,
@@ -32,14 +40,6 @@ from calibrant.losses import LARGEST, SMALLEST, logit
 from calibrant.rules.plan import nodes
 from calibrant.rules.plan.interpreter import evaluate
 from calibrant.rules.plan.nodes import Node, Number, Pieces, PlanColumn, PlanPrinter, Regions
-from calibrant.rules.plan.tables import (
-    Grid,
-    StackedPlans,
-    grid_of,
-    parameter_table,
-    regions_by_cell,
-    stacked_plans,
-)
 
 SQL = nodes.PlanTarget(
     "SQL",

@@ -168,7 +168,7 @@ def find_segments(given: Sequence[Any], known: Mapping[SegmentKey, int], columns
             f"{len(given)} came. Pass all of them: a frame, or a list of columns."
         )
     if columns > 1:
-        paths, _, codes = combine_columns([_encode_column(column) for column in given])
+        paths, _, codes = combine_segment_columns([_encode_column(column) for column in given])
         return np.array([finest_segment(path, known) for path in paths], dtype=np.intp)[codes]
     # equal values have equal hashes: 1, 1.0 and True are one key, and "1" another
     return _coded_in_blocks(
@@ -190,7 +190,7 @@ def segment_codes(segments: Any) -> tuple[list[Any], Index]:
     columns = [_encode_column(column) for column in segment_columns(segments)]
     if len(columns) == 1:
         return columns[0]
-    paths, first, joint = combine_columns(columns)
+    paths, first, joint = combine_segment_columns(columns)
     order = np.argsort(first, kind="stable")
     return [paths[i] for i in order], np.argsort(order)[joint]
 
@@ -232,7 +232,7 @@ def _coded_in_blocks(column: NDArray[Any], codes_of: Callable[[list[Any]], Itera
     return codes
 
 
-def combine_columns(
+def combine_segment_columns(
     columns: Sequence[tuple[list[Any], Index]],
 ) -> tuple[list[tuple[Any, ...]], Index, Index]:
     """The different combinations of columns, the first row of each, and which one each row has.
@@ -316,7 +316,7 @@ def read_segments(segments: Any) -> tuple[list[Any], Index]:
     columns = [_read_column(column) for column in segment_columns(segments)]
     if len(columns) == 1:
         return columns[0]
-    paths, _, codes = combine_columns(columns)
+    paths, _, codes = combine_segment_columns(columns)
     return paths, codes
 
 

@@ -483,7 +483,8 @@ def _column_of_objects(values: NDArray[Any], missing: Flags, name: str) -> Attri
 
 
 def _to_number(value: Any) -> float:
-    """The value as a float. A whole number that no float equals stays an int: it may be a category."""
+    """The value as a float. A whole number that no float equals stays an int: it may be a
+    category."""
     number = as_float(value)
     rounded = isinstance(value, int) and math.isfinite(number) and number != value
     return value if rounded else number

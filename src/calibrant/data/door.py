@@ -695,7 +695,8 @@ def _is_equal(one: Any, other: Any) -> bool:
 
 
 def _check_label(value: Any, name: str) -> Any:
-    """The label, if it is no fraction. Whole numbers of other types (1.0 as a Decimal) become ints."""
+    """The label, if it is no fraction. Whole numbers of other types (1.0 as a Decimal) become
+    ints."""
     number = isinstance(value, (Real, Decimal))
     if not number or isinstance(value, (Integral, np.bool_)):
         return value
@@ -791,7 +792,8 @@ def _read_class_pair(classes: Any) -> tuple[Any, Any]:
 
 
 def _sort_label_pair(pair: tuple[Any, Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """The two labels in ascending order, as an array. It has the type of y if that can hold both."""
+    """The two labels in ascending order, as an array. It has the type of y if that can hold
+    both."""
     a, b = pair
     try:
         low, high = (a, b) if a < b else (b, a)

@@ -618,7 +618,8 @@ def refuse_flagged(
 
 
 def count_rows(frame: Lazy, flags: Mapping[str, nw.Expr], run: Run) -> tuple[dict[str, int], int]:
-    """For each flag the number of rows where it is true, and the number of all rows, in one pass."""
+    """For each flag the number of rows where it is true, and the number of all rows, in one
+    pass."""
     names = [f"n{i}" for i in range(len(flags))]
     marks = (nw.when(flag).then(nw.lit(1)).otherwise(nw.lit(0)) for flag in flags.values())
     marked = frame.select(*(mark.alias(name) for mark, name in zip(marks, names, strict=True)))

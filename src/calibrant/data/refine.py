@@ -179,7 +179,8 @@ class PieceFinder:
         return PieceFinder(self.cells, tuple(reversed(steps)))
 
     def pieces(self, found: Columns) -> Columns:
-        """The pieces with weight above 0, in order of score. Groups of one piece are put together."""
+        """The pieces with weight above 0, in order of score. Groups of one piece are put
+        together."""
         n0, n1, _, _ = sums_of(found)
         order = np.argsort(found["k"], kind="stable")
         order = order[(n0 + n1)[order] > 0]

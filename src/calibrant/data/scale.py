@@ -214,7 +214,8 @@ class ScoreRange(Frozen):
 
 
 def _round_outwards(value: float, digits: int, side: int) -> float:
-    """The value rounded to so many decimals: never below it for side 1, never above it for side −1."""
+    """The value rounded to so many decimals: never below it for side 1, never above it for side
+    −1."""
     try:
         near = round(value, digits)
         if side * near < side * value:

@@ -392,7 +392,8 @@ class ScoreTable(Frozen):
         return sigmoid(scores) if kind == "margins" else scores
 
     def as_probabilities(self) -> ScoreTable | None:
-        """The table with its scores read as probabilities (see `probability_of`); None for points."""
+        """The table with its scores read as probabilities (see `probability_of`); None for
+        points."""
         kind = self.scale.kind
         if kind in ("probabilities", "points"):
             return self if kind == "probabilities" else None

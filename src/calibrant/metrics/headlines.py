@@ -19,6 +19,7 @@ from calibrant.errors import shell_quoted
 from calibrant.metrics.chance import RowWeights, Span, area_interval, cell_influence, wilson_area
 from calibrant.metrics.point_measures import area
 from calibrant.metrics.tables import class_sizes
+from calibrant.tensors import on_host
 
 # --------------------------------------------------------------------------------------------------
 # What must be known of scores before anything else: both classes, their direction, their worth
@@ -271,11 +272,11 @@ FoundInClasses = Literal[
 
 #: classes that a headline names
 SHOWN = 8
-#: the most scores that are looked at, but at least so many rows: of more rows, every second,
-#: third, … is taken
-MOST_SCORES, LEAST_ROWS = 2**22, 1000
 #: with more classes than this no column is compared with another class
 MOST_COMPARED = 200
+#: the most scores that are looked at, and with more classes than `MOST_COMPARED`, but at least so
+#: many rows: of more rows, every second, third, … is taken
+MOST_SCORES, MOST_OF_MANY, LEAST_ROWS = 2**22, 2**19, 500
 #: what swapping must gain in AUC, for each class
 LEAST_GAIN = 0.05
 #: the chance that any class is wrongly said to run the wrong way, and that any columns are wrongly
@@ -412,7 +413,8 @@ def class_look(matrix: ScoreMatrix, weights: str = "importance") -> ClassLook:
     chance at 0.1 % for all orders together (Bonferroni), and higher than turning scores round
     would give. "nothing": the interval of the mean lies between 0.45 and 0.55, no class's begins
     above ½, and no column differs between a class and the rest (p < 0.001 for all together), else
-    "no order". O(nk log n), on 2²² scores at most; orders of columns up to 200 classes.
+    "no order". O(nk log n), on 2²² scores at most; orders of columns up to 200 classes, and of
+    more 2¹⁹ scores.
 
     Examples
     --------
@@ -453,12 +455,14 @@ def class_look(matrix: ScoreMatrix, weights: str = "importance") -> ClassLook:
 
 def rows_to_rank(matrix: ScoreMatrix) -> ScoreMatrix:
     """The rows, or enough of them; logits as logarithms of probabilities, which rank alike."""
-    most = max(MOST_SCORES // matrix.n_classes, LEAST_ROWS)
+    many = matrix.n_classes > MOST_COMPARED
+    most = max((MOST_OF_MANY if many else MOST_SCORES) // matrix.n_classes, LEAST_ROWS)
     if len(matrix) > most:
         matrix = matrix.take(np.arange(0, len(matrix), -(-len(matrix) // most)))
+    scores = on_host(matrix.scores)
     if matrix.looks_like_probabilities:
-        return matrix
-    z = matrix.scores.astype(np.float64)
+        return ScoreMatrix(scores, matrix.codes, matrix.weight)
+    z = scores.astype(np.float64)
     z -= z.max(axis=1, keepdims=True)
     z -= np.log(np.exp(z).sum(axis=1, keepdims=True))
     return ScoreMatrix(z, matrix.codes, matrix.weight)

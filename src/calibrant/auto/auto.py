@@ -49,8 +49,8 @@ from calibrant.fitting.folds import (
     is_fold_count,
 )
 from calibrant.fitting.held_out import (
-    CLASS_ERRORS,
-    ONE_SIDED,
+    ERRORS_AHEAD,
+    ERRORS_AHEAD_OF_CLASSES,
     Fit,
     HeldOutCells,
     HeldOutMatrix,
@@ -467,10 +467,12 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
 
         ``distinct`` says how many different predictions each of them makes.
         """
-        errors = CLASS_ERRORS if self.scores_are_ == "distributions" else ONE_SIDED
+        errors = ERRORS_AHEAD_OF_CLASSES if self.scores_are_ == "distributions" else ERRORS_AHEAD
         costly = {FEATURES} & set(trials)
         sample = held.sample
-        chosen, tied = choose(trials, sample, right=self.p_value_, errors=errors, demanding=costly)
+        chosen, tied = choose(
+            trials, sample, p_value=self.p_value_, errors=errors, demanding=costly
+        )
         rows = standings(
             trials, sample, level=self.level, chosen=chosen, tied=tied, distinct=distinct
         )

@@ -556,14 +556,14 @@ def unchanged(matrix: ScoreMatrix) -> Softmax:
 
 
 #: a candidate replaces our own method only if it is ahead by more standard errors than this
-BENEFIT = 2.0
+ERRORS_OVER_OWN = 2.0
 #: the level of the test that the scores are wrong
 LEVEL = 0.05
 #: without that test the best must be ahead of the scores by more standard errors than this, which
 #: noise alone is in 5 % of samples
-ONE_SIDED = 1.64
+ERRORS_AHEAD = 1.64
 #: standard errors by which the best must be ahead of the scores of several classes
-CLASS_ERRORS = 1.0
+ERRORS_AHEAD_OF_CLASSES = 1.0
 #: mean losses that differ by this part are equal but for rounding
 ROUNDING = 1e-12
 
@@ -572,8 +572,8 @@ def choose(
     trials: Mapping[str, Trial],
     sample: Sample,
     *,
-    right: float | None = None,
-    errors: float = ONE_SIDED,
+    p_value: float | None = None,
+    errors: float = ERRORS_AHEAD,
     demanding: Collection[str] = (),
     by: str = "log_loss",
 ) -> tuple[str, set[str]]:
@@ -581,7 +581,7 @@ def choose(
 
     The first candidate is the scores as they came. They are kept unless the best is ahead of them
     by more than so many standard ``errors``, or is ahead at all and a test refutes the scores
-    (``right`` is the p-value of the test that they are right; None without one).
+    (``p_value`` is that of the test that they are right; None without one).
 
     Otherwise the second candidate (our own method) is taken if it is ahead of the scores by the
     same rule, and at most two standard errors behind the best. In all other cases the best is
@@ -605,7 +605,7 @@ def choose(
         best = min(good, key=lambda name: sample.mean(losses[name]))
         behind = {name: standard_errors_behind(losses[name], losses[best], sample) for name in good}
         tied = {name for name, count in behind.items() if count <= 1.0}
-        needed = 0.0 if right is not None and right <= LEVEL else errors
+        needed = 0.0 if p_value is not None and p_value <= LEVEL else errors
 
         def beats_the_scores(name: str) -> bool:
             if first not in good:
@@ -613,13 +613,16 @@ def choose(
             return standard_errors_behind(losses[first], losses[name], sample) > needed
 
         if beats_the_scores(best):
-            own = behind.get(second, np.inf) <= BENEFIT and beats_the_scores(second)
+            own = behind.get(second, np.inf) <= ERRORS_OVER_OWN and beats_the_scores(second)
             taken = second if own else best
     for name in demanding:
         if name not in finite:
             continue
         hopeless = taken not in finite
-        if hopeless or standard_errors_behind(losses[taken], losses[name], sample) > BENEFIT:
+        if (
+            hopeless
+            or standard_errors_behind(losses[taken], losses[name], sample) > ERRORS_OVER_OWN
+        ):
             taken, tied = name, {name}
     return taken, tied
 

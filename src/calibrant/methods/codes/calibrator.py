@@ -150,7 +150,7 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, ReadsClassScores):
         maps = [UNDECIDED if one is None else one.map_ for one in fitted]
         counts = np.ones(len(codes)) if weight is None else weight
         totals = rows_per_column(signs, weight, calibrator)
-        self.map_ = combine_columns(self.combine, code, maps, totals)
+        self.map_ = combine_column_maps(self.combine, code, maps, totals)
         self.code_, self.calibrators_, self.classes_ = code, fitted, classes
         self.score_range_ = ScoreRange.between(*ends)
         self._provenance = row_provenance(counts, codes, len(classes)) | score_column_facts(scores)
@@ -404,7 +404,7 @@ def combination_name(combine: str, code: Code) -> str:
     return combine
 
 
-def combine_columns(combine: str, code: Code, maps: list[Map], totals: Array) -> Coded:
+def combine_column_maps(combine: str, code: Code, maps: list[Map], totals: Array) -> Coded:
     """The map of all columns; coupling counts each by the weight that it was fitted to.
 
     A column without any rows counts nothing, however they are combined.

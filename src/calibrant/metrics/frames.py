@@ -11,14 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
 from calibrant.array_types import Array, Flags
-from calibrant.data.columns import first_row
+from calibrant.data.columns import first_row, is_finite
 from calibrant.data.lazy import (
     APART,
     EXACT,
@@ -32,7 +32,7 @@ from calibrant.data.lazy import (
     zoomed,
 )
 from calibrant.data.refine import narrowed, unit_starts
-from calibrant.data.scale import ScoreScale
+from calibrant.data.scale import PERCENT, ScoreScale, percent_ends
 from calibrant.data.score_table import Cells, ScoreTable, fine_cells_for, sums_of
 from calibrant.errors import InputError
 from calibrant.losses import sigmoid
@@ -56,18 +56,22 @@ def measured_rows(
 
     Predictions and raw scores go side by side, in the same passes where rows can be read here.
     """
-    after = (rows, _measure(rows, _first_pass(rows, cells), bins, records, probabilities=True))
+    first = _first_pass(rows, cells)
+    if isinstance(first, Cells):
+        outside = first.centre is not None
+    else:
+        outside = bool(first["x"][0] < 0.0 or first["x"][-1] > 1.0)
+    if outside:
+        refuse_outside(rows)
+    after = (rows, _measure(rows, first, bins, records))
     if raw is None:
         return run_steps(after)[0], None
-    start, percent = _first_pass(raw, cells), False
+    start, scale = _first_pass(raw, cells), None
     if isinstance(start, Cells) and start.centre is not None:
-        percent = ScoreScale(*_score_range(raw)).kind == "percentages"
-        if percent:
-            import narwhals as nw
-
-            divided = raw.source.with_columns(nw.col(raw.score) * 0.01)
-            raw, start = replace(raw, source=divided), Cells(start.count)
-    new, old = run_steps(after, (raw, _measure(raw, start, bins, records, percent=percent)))
+        scale, raw = as_probabilities(raw)
+        if scale.kind in ("probabilities", "percentages"):
+            start = Cells(start.count)
+    new, old = run_steps(after, (raw, _measure(raw, start, bins, records, scale)))
     return new, old
 
 
@@ -80,15 +84,35 @@ def _first_pass(rows: LazyRows, cells: CellsOption) -> Columns | Cells:
     return rows.checked(lambda: rows.by_score_or_cells(cells, count))
 
 
-def _score_range(rows: LazyRows) -> tuple[float, float]:
-    """The smallest and the largest score of rows with weight."""
+def as_probabilities(rows: LazyRows) -> tuple[ScoreScale, LazyRows]:
+    """The scale of scores, and the rows with percentages as probabilities.
+
+    As in `ScoreTable`, rows without weight do not count, and percentages of 0 and 100 are moved
+    inwards. Scores outside [0, 1] that have no weight are moved into it.
+    """
     import narwhals as nw
 
-    weight = nw.col("w0") + nw.col("w1")
+    x, inner, weight = nw.col("x"), nw.col("inner"), nw.col("w0") + nw.col("w1")
     present = rows.rows().filter(weight > 0.0)
-    ends = nw.col("x").min().alias("low"), nw.col("x").max().alias("high")
-    low, high = first_row(rows.fetch(present.select(*ends)))
-    return (0.0, 1.0) if low is None else (float(low), float(high))  # bad rows are refused later
+    present = present.with_columns(inner=nw.when((x > 0.0) & (x < PERCENT[1])).then(x))
+    ends = {"low": x.min(), "high": x.max(), "least": inner.min(), "most": inner.max()}
+    found = first_row(rows.fetch(present.select(*(end.alias(name) for name, end in ends.items()))))
+    if found[0] is None:
+        return ScoreScale(0.0, 1.0), rows  # wrong rows, which are refused later
+    low, high, least, most = (50.0 if end is None else float(end) for end in found)
+    scale = ScoreScale(low, high)
+    top, unit = 1.0, 1.0
+    if scale.kind == "percentages":
+        low, high = percent_ends(least, most)
+        top = unit = PERCENT[1]
+    elif scale.kind == "probabilities":
+        low, high = 0.0, 1.0
+    else:
+        return scale, rows
+    x = nw.col(rows.score)
+    moved = _case((x <= 0.0, nw.lit(low)), (x >= top, nw.lit(high)), last=x) / unit
+    probability = nw.when(is_finite(x)).then(moved).otherwise(x)
+    return scale, replace(rows, source=rows.source.with_columns(probability.alias(rows.score)))
 
 
 def _measure(
@@ -96,25 +120,15 @@ def _measure(
     start: Columns | Cells,
     bins: Bins,
     records: Records,
-    *,
-    probabilities: bool = False,
-    percent: bool = False,
+    scale: ScoreScale | None = None,
 ) -> Steps[Measured]:
-    """The measures of one column; ``percent``: its scores were divided by 100.
-
-    OutsideError if the column must hold ``probabilities`` and does not.
-    """
+    """The measures of one column, and the ``scale`` that its scores had, if it is known."""
     if not isinstance(start, Cells):
-        x = start["x"]
-        if probabilities and (x[0] < 0.0 or x[-1] > 1.0):
-            refuse_outside(rows)
         return measure_table(grouped_table(None, start), bins, records)
     whole = 1 if isinstance(bins, str) else bins
     fine = whole * max(math.ceil(FINE / whole), 1)
     fine *= 1 + fine % 2  # even, so that ½ is a border
-    cells, grouped = yield from zoomed(
-        start, lambda cells: CellSums.of(rows, cells, fine, probabilities)
-    )
+    cells, grouped = yield from zoomed(start, lambda cells: CellSums(cells, fine))
     groups = GroupedSums.of(cells, grouped, fine)
     hull = yield from hull_of(cells, grouped, groups)
     values, notes = measure_all(records, GroupFacts(groups, hull, fine, bins))
@@ -125,9 +139,9 @@ def _measure(
     table = ranked = groups.at(groups.mean)
     if cells.centre is not None:
         ranked = groups.at(groups.x)
-    unit = 100.0 if percent else 1.0
-    low, high = np.nanmin(grouped["low"]), np.nanmax(grouped["high"])
-    scale = ScoreScale(unit * float(low), unit * float(high))
+    if scale is None:
+        low, high = np.nanmin(grouped["low"]), np.nanmax(grouped["high"])
+        scale = ScoreScale(float(low), float(high))
     if scale.kind == "points":
         values = {name: value for name, value in values.items() if records[name].ranks}
         notes = [note for note in notes if not note.startswith("log loss")]
@@ -245,22 +259,11 @@ class OutsideError(InputError):
 
 @dataclass
 class CellSums(Question):
-    """The sums of all measures, asked of rows by cell and fine bin.
-
-    ``inside``: the scores are probabilities, and those outside [0, 1] have no weight.
-    """
+    """The sums of all measures, asked of rows by cell and fine bin."""
 
     cells: Cells
     fine: int = FINE
-    inside: bool = False
     sums: dict[str, Array] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, rows: LazyRows, cells: Cells, fine: int, probabilities: bool) -> Self:
-        """No sums yet; OutsideError if the scores must be ``probabilities`` and are not."""
-        if cells.centre is not None and not refuse_outside(rows, probabilities):
-            return cls(Cells(cells.count), fine, inside=True)
-        return cls(cells, fine)
 
     # --- where the rows are ---------------------------------------------------------------------
 
@@ -270,10 +273,7 @@ class CellSums(Question):
         import narwhals as nw
 
         x, d, f, loss = (nw.col(name) for name in ("x", "d", "f", "loss"))
-        prediction = predicted(x, self.cells)
-        if self.inside:
-            prediction = _case((x < 0.0, nw.lit(0.0)), (x > 1.0, nw.lit(1.0)), last=x)
-        frame = _with_bins(rows.coded().with_columns(p=prediction), self.fine)
+        frame = _with_bins(rows.coded().with_columns(p=predicted(x, self.cells)), self.fine)
         frame = _with_losses(frame.with_columns(e=d * d))
         if rows.names.weight:
             weight = nw.col("w")
@@ -293,7 +293,7 @@ class CellSums(Question):
 
     def _locate(self, x: Array) -> tuple[Array, NDArray[np.int64], NDArray[np.int64]]:
         """The probability, the cell and the fine bin of each score."""
-        p = np.clip(x, 0.0, 1.0) if self.inside else link_function(self.cells)(x)
+        p = link_function(self.cells)(x)
         f = (p * float(self.fine)).astype(np.int64)
         borders = np.arange(self.fine + 2) / self.fine
         f -= p < borders[f]  # p·n is rounded, f/n is the very border that `ece` has
@@ -359,21 +359,14 @@ class CellSums(Question):
         return {**columns, "k": k, "f": f}
 
 
-def refuse_outside(rows: LazyRows, probabilities: bool = True) -> bool:
-    """OutsideError if the scores must be ``probabilities`` and are not.
-
-    Otherwise, whether any score of a row with weight lies outside [0, 1].
-    """
+def refuse_outside(rows: LazyRows) -> NoReturn:
+    """Refuse predictions that are no probabilities."""
     import narwhals as nw
 
-    x, count = nw.col("x"), nw.col("w0") + nw.col("w1") > 0.0
-    wrong = (x < 0.0) | (x > 1.0)
-    facts = {"n": wrong, "counting": wrong & count}
-    sums = [nw.when(fact).then(1).otherwise(0).sum().alias(n) for n, fact in facts.items()]
+    x = nw.col("x")
+    wrong = nw.when((x < 0.0) | (x > 1.0)).then(1).otherwise(0).sum().alias("n")
     ends = (x.min().alias("low"), x.max().alias("high"), nw.len().alias("rows"))
-    n, counting, low, high, all_rows = first_row(rows.fetch(rows.rows().select(*sums, *ends)))
-    if not probabilities:
-        return bool(counting)
+    n, low, high, all_rows = first_row(rows.fetch(rows.rows().select(wrong, *ends)))
     name = rows.names.score
     raise OutsideError(
         f"column {name!r} must be probabilities in [0, 1]: {int(n):,} of {all_rows:,} are not "

@@ -164,19 +164,18 @@ class Session:
     def call(self, ask: Callable[[], T]) -> T:
         """What a function of this database answers, off the main thread so that Ctrl-C works at
         once."""
+
+        def show_progress() -> None:
+            if self._progress:
+                self._progress(max(self._connection.query_progress(), 0.0) / 100.0)
+
         try:
-            return off_main_thread(
-                ask, meanwhile=self._show_progress, stop=self._connection.interrupt
-            )
+            return off_main_thread(ask, meanwhile=show_progress, stop=self._connection.interrupt)
         except self._duckdb.Error as error:
             if type(error).__name__ in OURS:
                 raise
             refusal = NotUtf8Error if "not utf-8" in str(error) else InputError
             raise refusal(_reworded(error)) from error
-
-    def _show_progress(self) -> None:
-        if self._progress:
-            self._progress(max(self._connection.query_progress(), 0.0) / 100.0)
 
     @contextmanager
     def function(self, name: str, function: Callable[..., Any], gives: str) -> Iterator[None]:

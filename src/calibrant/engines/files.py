@@ -73,7 +73,7 @@ def find_column(
     said, hint = unknown_column(name, role, names, file), ""
     if above := nameless(names):
         hint = f" {above}"
-    elif kind == "csv" and all(map(_is_number, names)):
+    elif kind == "csv" and all(number_of(name) is not None for name in names):
         hint = " These look like data: the file needs a header line with the columns' names."
     elif kind == "csv" and len(names) == 1:
         hint = " Only one column was found: separate fields by a comma, semicolon, tab or |."
@@ -228,14 +228,6 @@ def refuse_different(files: Sequence[tuple[str, Sequence[str]]]) -> None:
                 f"all files must have the same columns, but {first} and {name} differ in "
                 f"{', '.join(map(repr, odd[:8]))}. Use one by one."
             )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 # --- Sheets of Excel and OpenDocument files as CSV text, which is then read like any other --------

@@ -158,7 +158,8 @@ def with_numbers(frame: Any, columns: Sequence[str | None]) -> Any:
     """The frame with columns of text as doubles; text that is no number makes the job fail."""
     for name in columns:
         if dict(frame.dtypes).get(name) == "string":
-            frame = frame.withColumn(name, frame[_quoted(str(name))].cast("double"))
+            quoted = "`" + str(name).replace("`", "``") + "`"
+            frame = frame.withColumn(name, frame[quoted].cast("double"))
     return frame
 
 
@@ -186,15 +187,6 @@ def local_url(path: Path) -> str:
     """The URL of a file on this machine."""
     whole = path.absolute().as_posix()
     return f"file://{whole}" if whole.startswith("/") else f"file:///{whole}"  # C:/x on Windows
-
-
-def _quoted(name: str) -> str:
-    """A column's name as Spark's SQL.
-
-    >>> _quoted("a.b`c")
-    '`a.b``c`'
-    """
-    return "`" + name.replace("`", "``") + "`"
 
 
 # --- the rows as questions are asked of them ----------------------------------------------------

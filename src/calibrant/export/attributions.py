@@ -131,7 +131,11 @@ class _Reading(NamedTuple):
     output: str
 
     def __call__(self, score: Array) -> Array:
-        p = self._probability(score)
+        fitted = to_fitted_map(self.calibrator)
+        if self.link == "sigmoid":
+            p = self.map_.of_logit(score)
+        else:
+            p = np.asarray(self.map_(score) if fitted is None else fitted.calibrate(score))
         if self.output == "probability":
             return p
         certain = (p <= 0.0) | (p >= 1.0)
@@ -151,12 +155,6 @@ class _Reading(NamedTuple):
         if not len(score):
             return score
         return np.asarray((self(high) - self(low)) / (high - low))
-
-    def _probability(self, score: Array) -> Array:
-        if self.link == "sigmoid":
-            return self.map_.of_logit(score)
-        fitted = to_fitted_map(self.calibrator)
-        return np.asarray(self.map_(score) if fitted is None else fitted.calibrate(score))
 
 
 def _line(map_: Map, link: str) -> tuple[float, float] | None:

@@ -237,7 +237,8 @@ class Belt:
 
     def beyond(self, statistic: float) -> float:
         """P(T ≥ statistic) at this degree, if the predictions are right."""
-        return statistic_beyond(statistic, self.free, self.degree - self.first)
+        taken = self.degree - self.first
+        return float(statistic_beyond(np.array([statistic]), self.free, taken)[0])
 
     def curve(self, p: Array) -> Array:
         """The curve at predictions between 0 and 1; the rate where no polynomial fits best."""
@@ -348,18 +349,16 @@ class _Region(NamedTuple):
 # --- the distribution of the statistic ----------------------------------------------------------
 
 
-def statistic_beyond(t: float, free: int, taken: int) -> float:
+def statistic_beyond(t: Array, free: int, taken: int) -> Array:
     """P(χ²_free + Σ χ²₁ of ``taken`` terms, each above its 95 % quantile, ≥ t), all independent.
 
-    >>> [round(statistic_beyond(t, 2, taken), 4) for t, taken in ((5.9915, 0), (9.0, 1), (20.0, 3))]
-    [0.05, 0.2384, 0.3104]
+    One integral for each term, in which z = √t·sin θ makes what is integrated smooth.
+
+    >>> statistic_beyond(np.array([5.9915]), 2, 0).round(4).tolist()
+    [0.05]
+    >>> statistic_beyond(np.array([9.0, 20.0]), 2, 1).round(4).tolist()
+    [0.2384, 0.002]
     """
-    return float(_beyond(np.array([t]), free, taken)[0])
-
-
-def _beyond(t: Array, free: int, taken: int) -> Array:
-    """`statistic_beyond` of several values, by one integral for each term: z = √t·sin θ makes what
-    is integrated smooth."""
     if not taken:
         return np.asarray(chdtrc(free, np.maximum(t, 0.0))) if free else np.ones(len(t))
     k = float(chdtri(1, GATE))
@@ -373,7 +372,7 @@ def _beyond(t: Array, free: int, taken: int) -> Array:
     end = np.arcsin(np.sqrt(1.0 - (taken - 1) * k / top))
     angle = begin[:, None] + (end - begin)[:, None] * (NODES + 1.0) / 2.0
     z = root[:, None] * np.sin(angle)
-    rest = _beyond((top[:, None] - z**2).ravel(), free, taken - 1).reshape(z.shape)
+    rest = statistic_beyond((top[:, None] - z**2).ravel(), free, taken - 1).reshape(z.shape)
     density = np.sqrt(2.0 / np.pi) * np.exp(-0.5 * z**2) * root[:, None] * np.cos(angle)
     inner = (end - begin) / 2.0 * ((rest * density) @ WEIGHTS)
     beyond = chdtrc(1, top - (taken - 1) * k)  # the term alone is enough

@@ -7,7 +7,7 @@ class against the rest, and of the most probable class.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -41,13 +41,16 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError
 from calibrant.metrics.point_measures import (
     ClassColumns,
-    area,
-    one_class,
-    why_not_whole,
+    class_columns,
+    given_zero,
     why_too_many,
-    window_error,
 )
 from calibrant.metrics.tables import Bins, Groups, group
+
+
+def run_now(ask: Callable[[], Any]) -> Any:
+    """Run a query, without a progress bar."""
+    return ask()
 
 
 class ClassSums(NamedTuple):
@@ -123,12 +126,7 @@ class ClassFrame:
 
     def why_infinite(self) -> str:
         """How many rows make the log loss infinite."""
-        count = int(self.sums.zero_rows)
-        if self.weight is None:
-            rows = f"{count} row{' was' if count == 1 else 's were'}"
-        else:
-            rows = f"rows of total weight {self.sums.zero:g} were"
-        return f"{rows} given probability 0 for the class that came"
+        return given_zero(self.sums.zero_rows, None if self.weight is None else self.sums.zero)
 
     @property
     def square(self) -> float:
@@ -163,17 +161,10 @@ class ClassFrame:
     @cached_property
     def columns(self) -> ClassColumns:
         """AUC and CalBin of each class."""
-        areas: list[float | None] = []
-        windows: list[float] = []
         reason = why_too_many(self.sums.weight * len(self.names))
         if any(table.made for table in self.tables):
             reason = "it needs each different prediction"
-        for table in self.tables:
-            areas.append(None if one_class(table) else area(table))
-            reason = reason or why_not_whole(table)
-            if not reason:
-                windows.append(window_error(table))
-        return ClassColumns(areas, windows, reason)
+        return class_columns(self.tables, reason)
 
     def _table(self, score: nw.Expr, hit: nw.Expr) -> ScoreTable:
         """The table of a prediction, and of whether it came true."""
@@ -182,7 +173,7 @@ class ClassFrame:
         columns += [nw.col("weight")] * (self.weight is not None)
         names = Names("probability", self.label, self.weight)
         coding = Coding((0, 1), 1, (0,), (1,))
-        rows = LazyRows(self.source.select(*columns), names, coding, lambda ask: ask())
+        rows = LazyRows(self.source.select(*columns), names, coding, run_now)
         return grouped_table(*rows.grouped(self.cells))
 
     def _most_probable(self) -> tuple[nw.Expr, nw.Expr]:
@@ -208,12 +199,7 @@ def read_class_frame(
 
     ``p`` names them in the order of the classes, or by class.
     """
-    lazy = lazy_frame(frame)
-    if lazy is None:
-        raise InputError(
-            "label names a column, so y must be a frame (DuckDB, Polars, Spark, Ibis, pandas, "
-            f"Arrow), but {type(frame).__name__} came. Pass a frame, or leave label out."
-        )
+    lazy = frame_beside_label(frame)
     refuse_streams(lazy)
     if isinstance(p, Mapping):
         classes, p = list(p), list(p.values())
@@ -231,9 +217,9 @@ def read_class_frame(
     if sample_weight is not None:
         columns.append(as_double(source, called[sample_weight]).alias("weight"))
     source = source.select(*columns)
-    found = distinct_labels(source, lambda ask: ask())
+    found = distinct_labels(source, run_now)
     if not found:
-        refuse_labels(source, label, lambda ask: ask())
+        refuse_labels(source, label, run_now)
     known = [json_number(value) for value in found]
     refuse_nested(known, label)
     labels, codes = read_class_labels(known, classes, len(names), "p")
@@ -255,19 +241,27 @@ def read_class_frame(
     return ClassFrame(coded, names, label, sample_weight, labels, bins, cells)
 
 
+def frame_beside_label(frame: Any) -> Lazy:
+    """What came beside ``label=`` as a lazy frame; anything but a frame is refused."""
+    lazy = lazy_frame(frame)
+    if lazy is None:
+        raise InputError(
+            "label names a column, so y must be a frame (DuckDB, Polars, Spark, Ibis, pandas, "
+            f"Arrow), but {type(frame).__name__} came. Pass a frame, or leave label out."
+        )
+    return lazy
+
+
 def _refuse_rows(source: Lazy, names: Sequence[str], label: str, weight: str | None) -> None:
     """Refuse rows without a label, with a weight that is none, or that are no distributions."""
 
-    def run(ask: Any) -> Any:
-        return ask()
-
-    refuse_labels(source, label, run)
+    refuse_labels(source, label, run_now)
     if weight is not None:
         w = nw.col("weight")
         good = is_finite(w) & (w >= 0.0) & (w <= HEAVIEST)
         must = f"weight column {weight!r} must be from 0 to {HEAVIEST:g}"
         flags = {"missing or something else": w.is_null() | ~good}
-        refuse_flagged(source, must, flags, "Correct or drop those rows.", run)
+        refuse_flagged(source, must, flags, "Correct or drop those rows.", run_now)
     columns = [nw.col(f"p{j}") for j in range(len(names))]
     total, wrong = nw.lit(0.0), columns[0].is_null()
     for own in columns:
@@ -276,4 +270,4 @@ def _refuse_rows(source: Lazy, names: Sequence[str], label: str, weight: str | N
     far = (total - 1.0).abs() > sum_tolerance(len(names))
     shown = ", ".join(map(repr, names[:6]))
     must = f"p ({shown}) must be probabilities, each row in [0, 1] with the sum 1"
-    refuse_flagged(source, must, {"not": wrong | far}, "For logits use softmax first.", run)
+    refuse_flagged(source, must, {"not": wrong | far}, "For logits use softmax first.", run_now)

@@ -9,14 +9,15 @@ from typing import Any, ClassVar, TypeVar, overload
 
 import numpy as np
 
+from calibrant.array_types import Array
 from calibrant.data.columns import column_names, is_lazy_frame, plain, reorder_columns
 from calibrant.data.door import read_scores
 from calibrant.data.frozen import Frozen
-from calibrant.data.lazy import CellsOption, LazyRows, Names, lazy_frame, read_lazy
+from calibrant.data.lazy import CellsOption, LazyRows, Names, read_lazy
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, refuse_foreign_names
 from calibrant.metrics.chance import IntervalOptions, read_interval_options
-from calibrant.metrics.class_frames import ClassFrame, read_class_frame
+from calibrant.metrics.class_frames import ClassFrame, frame_beside_label, read_class_frame
 from calibrant.metrics.frames import measured_rows, paired_cells
 from calibrant.metrics.groups import Multicalibration, multicalibration_of_rows
 from calibrant.metrics.headlines import ClassLook, FirstLook, class_look, first_look
@@ -379,12 +380,7 @@ def read_frame(
     frame: Any, p: Any, label: Any, raw: Any, sample_weight: Any, pos_label: Any, classes: Any
 ) -> LazyRows:
     """The rows of a frame; p, label, raw and sample_weight name its columns."""
-    lazy = lazy_frame(frame)
-    if lazy is None:
-        raise InputError(
-            "label names a column, so y must be a frame (DuckDB, Polars, Spark, Ibis, pandas, "
-            f"Arrow), but {type(frame).__name__} came. Pass a frame, or leave label out."
-        )
+    lazy = frame_beside_label(frame)
     names = {"p": p, "label": label, "raw": raw, "sample_weight": sample_weight}
     for role, name in names.items():
         if not isinstance(name, str) and (name is not None or role in ("p", "label")):
@@ -634,12 +630,7 @@ def evaluate_classes(
     made = MulticlassEvaluation(
         values,
         old_values,
-        {
-            "weight": tuple(matrix.class_weight.tolist()),
-            "ece": tuple(groups.mean_gap() for groups in facts.each),
-            "mce": tuple(groups.largest_gap() for groups in facts.each),
-            "auc": tuple(facts.columns.areas),
-        },
+        by_class(facts, matrix.class_weight),
         matrix.total,
         tuple(plain(label) for label in seen.labels),
         tuple(notes),
@@ -661,14 +652,19 @@ def evaluate_class_frame(seen: ClassFrame, records: Records) -> MulticlassEvalua
             f"of {len(pooled)} classes predictions were grouped: AUC and errors of bins are those "
             f'of cells, with cells="exact" of each prediction'
         )
-    by_class: ByClass = {
-        "weight": tuple(seen.sums.classes.tolist()),
-        "ece": tuple(groups.mean_gap() for groups in seen.each),
-        "mce": tuple(groups.largest_gap() for groups in seen.each),
-        "auc": tuple(seen.columns.areas),
-    }
     labels = tuple(plain(label) for label in seen.labels)
-    return MulticlassEvaluation(values, None, by_class, seen.sums.weight, labels, tuple(notes))
+    each = by_class(seen, seen.sums.classes)
+    return MulticlassEvaluation(values, None, each, seen.sums.weight, labels, tuple(notes))
+
+
+def by_class(facts: ClassFacts | ClassFrame, weight: Array) -> ByClass:
+    """The weight, the ECE, the MCE and the AUC of each class."""
+    return {
+        "weight": tuple(weight.tolist()),
+        "ece": tuple(groups.mean_gap() for groups in facts.each),
+        "mce": tuple(groups.largest_gap() for groups in facts.each),
+        "auc": tuple(facts.columns.areas),
+    }
 
 
 # --- What `evaluate` returns: values that print as a table ----------------------------------------

@@ -21,6 +21,7 @@ from calibrant.data.segments import segment_titles
 from calibrant.errors import InputError, ParameterError, refuse_foreign_names
 from calibrant.metrics.binned_errors import without_chance
 from calibrant.metrics.chance import batches
+from calibrant.metrics.redraws import redrawn_rows
 from calibrant.metrics.tables import (
     check_counts,
     check_flag,
@@ -221,7 +222,7 @@ def multicalibration_of_rows(
     enough[0] = True  # all rows
     kept = crossings.keep(enough, cells.rows)
     sums = cells.take(kept)
-    draw = partial(_redrawn_labels, weighed, counted, random)
+    draw = partial(redrawn_rows, weighed, counted, random)
     drawn = redraw_groups(draw, len(rows.scores), crossings, sums, replicates)
     return _test_of_groups(crossings.parts(kept), sums, drawn, rows, level, notes)
 
@@ -493,24 +494,6 @@ def redraw_groups(
     return RedrawnGroups(np.concatenate(statistic), np.concatenate(largest), mean / replicates)
 
 
-def _redrawn_labels(
-    rows: Rows, counted: bool, random: np.random.Generator, part: slice, size: int
-) -> NDArray[Any]:
-    """w·y* of some rows, in the smallest type that holds the sums of a block.
-
-    Where rows are ``counted``, each of the rows that a weight stands for has a label of its own.
-    """
-    p = rows.scores[part, None]
-    weight = None if rows.weight is None else rows.weight[part, None]
-    shape = (len(p), size)
-    if counted and weight is not None:
-        return random.binomial(weight.astype(np.int64), p, shape).astype(np.float64)
-    hit = random.random(shape) < p
-    if weight is None:
-        return hit.astype(np.uint16)
-    return np.where(hit, weight, 0.0).astype(np.float32)
-
-
 # --------------------------------------------------------------------------------------------------
 # Groups of rows from the columns of a frame: categories, ranges of numbers, and their crossings
 #
@@ -616,15 +599,13 @@ def _code_column(name: str, column: AttributeColumn, rule: GroupRule) -> tuple[C
         order, rare = np.append(order, np.setdiff1d(np.arange(len(found)), order)), 0
     code = np.full(len(found), len(order), dtype=np.uint8)
     code[order] = np.arange(len(order))
-    names = segment_titles([_without_decimals(found[place]) for place in order])
+    kept = [found[place] for place in order]
+    # whole numbers of a column with gaps come as fractions
+    kept = [int(v) if isinstance(v, float) and v.is_integer() else v for v in kept]
+    names = segment_titles(kept)
     words = [f"{name} = {one}" for one in names]
     words += [f"{name}: {rare:,} rare values"] * (rare > 0)
     return _with_missing(CodedColumn(name, code[places], tuple(words)), present), rare
-
-
-def _without_decimals(value: Any) -> Any:
-    """A whole number without its decimals: a column with gaps comes as fractions."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _code_ranges(name: str, values: Array, rule: GroupRule) -> CodedColumn:

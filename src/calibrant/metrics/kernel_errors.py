@@ -18,7 +18,13 @@ from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable, weight_in_rows
 from calibrant.errors import InputError, ParameterError, refuse_foreign_names
 from calibrant.metrics.chance import batches
-from calibrant.metrics.redraws import BLOCK, CellRows, redrawn_hits, share_as_far
+from calibrant.metrics.redraws import (
+    BLOCK,
+    CellRows,
+    redrawn_classes,
+    redrawn_hits,
+    share_as_far,
+)
 from calibrant.metrics.tables import (
     LabelledMatrix,
     check_counts,
@@ -525,7 +531,8 @@ class MatrixPairs:
         totals = np.zeros(replicates)
         for block in self._row_blocks():
             sizes = batches(replicates, 4 * BLOCK // len(block.p))
-            totals += np.concatenate([block.sums(block.draw(size, random)) for size in sizes])
+            drawn = (redrawn_classes(block.p, size, random) for size in sizes)
+            totals += np.concatenate([block.sums(codes) for codes in drawn])
         return totals / self.pairs
 
     def _row_blocks(self) -> Iterator[_RowBlock]:
@@ -551,16 +558,6 @@ class _RowBlock:
         near *= weight[:, None]
         self.near, self.blurred = near, near @ p
         self.constant = float(np.einsum("ij,ij->", p, self.blurred))
-
-    def draw(self, replicates: int, random: Random) -> Codes:
-        """Redrawn classes, shape (rows, replicates)."""
-        upto = np.cumsum(self.p, axis=1)
-        upto /= upto[:, -1:]
-        place = random.random((len(self.p), replicates))
-        codes = np.zeros(place.shape, dtype=np.int32)
-        for column in range(self.p.shape[1] - 1):
-            codes += place >= upto[:, column, None]
-        return codes
 
     def sums(self, codes: Codes) -> Array:
         """Σ ww'·near·⟨e_y − p, e_y' − p'⟩ over pairs of rows, for each column of codes.

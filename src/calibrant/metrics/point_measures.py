@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -984,6 +984,26 @@ class ClassColumns(NamedTuple):
     no_windows: str
 
 
+def class_columns(tables: Iterable[ScoreTable], no_windows: str) -> ClassColumns:
+    """AUC and CalBin of each class, from its table against the rest."""
+    areas: list[float | None] = []
+    windows: list[float] = []
+    for table in tables:
+        areas.append(None if one_class(table) else area(table))
+        no_windows = no_windows or why_not_whole(table)
+        if not no_windows:
+            windows.append(window_error(table))
+    return ClassColumns(areas, windows, no_windows)
+
+
+def given_zero(count: float, weight: float | None) -> str:
+    """How many rows, or rows of which weight, gave probability 0 to the class that came."""
+    rows = f"{count:.0f} row{' was' if count == 1 else 's were'}"
+    if weight is not None:
+        rows = f"rows of total weight {weight:g} were"
+    return f"{rows} given probability 0 for the class that came"
+
+
 class ClassFacts:
     """The facts of a matrix of probabilities, each computed when it is first asked for."""
 
@@ -997,13 +1017,8 @@ class ClassFacts:
 
     def why_infinite(self) -> str:
         """How many rows make the log loss infinite."""
-        there = _own_probability(self.matrix) == 0.0
-        count = int(there.sum())
-        if self.matrix.weight is None:
-            rows = f"{count} row{' was' if count == 1 else 's were'}"
-        else:
-            rows = f"rows of total weight {float(self.matrix.weight[there].sum()):g} were"
-        return f"{rows} given probability 0 for the class that came"
+        there, weight = _own_probability(self.matrix) == 0.0, self.matrix.weight
+        return given_zero(there.sum(), None if weight is None else float(weight[there].sum()))
 
     @cached_property
     def square(self) -> float:
@@ -1038,15 +1053,8 @@ class ClassFacts:
     @cached_property
     def columns(self) -> ClassColumns:
         """AUC and CalBin of each class, in one pass over the columns: each has to be sorted."""
-        areas: list[float | None] = []
-        windows: list[float] = []
         reason = why_too_many(self.matrix.total * self.matrix.n_classes)
-        for table in class_tables(self.matrix):
-            areas.append(None if one_class(table) else area(table))
-            reason = reason or why_not_whole(table)
-            if not reason:
-                windows.append(window_error(table))
-        return ClassColumns(areas, windows, reason)
+        return class_columns(class_tables(self.matrix), reason)
 
 
 def read_facts(

@@ -1,4 +1,4 @@
-"""Labels redrawn from their predictions, by the sums of cells and of bins."""
+"""Labels redrawn from their predictions: of cells and bins, of rows, and of several classes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.array_types import Array, Flags, Index
+from calibrant.data.door import Rows
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.chance import batches
 from calibrant.metrics.tables import effective_rows, raised, squares
@@ -185,3 +186,35 @@ def _thinned(rows: CellRows, replicates: int, random: np.random.Generator) -> Ar
     size = sign[cell] * np.where(row == 0.0, rows.other[cell], rows.common[cell])
     expected = float(rows.moment(1) @ (sign * q))
     return np.asarray(np.bincount(replicate, size, minlength=replicates) - expected, dtype=float)
+
+
+# --- rows one by one, of two classes and of several ---------------------------------------------
+
+
+def redrawn_rows(
+    rows: Rows, counted: bool, random: np.random.Generator, part: slice, size: int
+) -> NDArray[Any]:
+    """w·y* of some rows, shape (rows, size), in the smallest type that holds the sums of a block.
+
+    Where rows are ``counted``, each of the rows that a weight stands for has a label of its own.
+    """
+    p = rows.scores[part, None]
+    weight = None if rows.weight is None else rows.weight[part, None]
+    shape = (len(p), size)
+    if counted and weight is not None:
+        return random.binomial(weight.astype(np.int64), p, shape).astype(np.float64)
+    hit = random.random(shape) < p
+    if weight is None:
+        return hit.astype(np.uint16)
+    return np.where(hit, weight, 0.0).astype(np.float32)
+
+
+def redrawn_classes(p: Array, size: int, random: np.random.Generator) -> NDArray[np.int32]:
+    """The class of each row, drawn from its row of p; shape (rows, size)."""
+    upto = np.cumsum(p, axis=1)
+    upto /= upto[:, -1:]
+    place = random.random((len(p), size))
+    codes = np.zeros(place.shape, dtype=np.int32)
+    for column in range(p.shape[1] - 1):
+        codes += place >= upto[:, column, None]
+    return codes

@@ -54,7 +54,8 @@ def run_now(ask: Callable[[], Any]) -> Any:
 
 
 class ClassSums(NamedTuple):
-    """Sums over all rows: of weights, and of weights times what a row is or loses."""
+    """Sums over all rows of a frame of several classes: weights, losses, and rows of probability
+    0."""
 
     weight: float
     log_loss: float
@@ -66,7 +67,8 @@ class ClassSums(NamedTuple):
 
 
 class ClassFrame:
-    """The facts of several classes in a lazy frame, as `ClassFacts` has those of a matrix.
+    """What measures of several classes are made of, in a lazy frame; for rows in memory it is
+    `ClassFacts`.
 
     Parameters
     ----------
@@ -93,7 +95,7 @@ class ClassFrame:
 
     @cached_property
     def sums(self) -> ClassSums:
-        """One pass over the rows."""
+        """The sums over all rows, by one pass over them."""
         k, w = len(self.names), nw.col("weight")
         own, square = nw.col("p0"), nw.lit(0.0)
         _, hit = self._most_probable()
@@ -135,22 +137,22 @@ class ClassFrame:
 
     @property
     def root_of_square(self) -> float:
-        """The root of the mean over the classes, too."""
+        """The root of the mean over rows and classes of (y_j − p_j)²."""
         return math.sqrt(self.square / len(self.names))
 
     @property
     def share_correct(self) -> float:
-        """The weight of rows whose largest probability is that of the class that came."""
+        """The share of the weight of rows whose most probable class came."""
         return self.sums.correct / self.sums.weight
 
     @cached_property
     def top(self) -> Groups:
-        """The bins of the probability of each row's most probable class."""
+        """The bins of the confidence, the probability of each row's most probable class."""
         return group(self._table(*self._most_probable()), self.bins)
 
     @cached_property
     def tables(self) -> list[ScoreTable]:
-        """Each class against the rest."""
+        """The table of each class against the rest."""
         return [self._table(nw.col(f"p{j}"), nw.col("code") == j) for j in range(len(self.names))]
 
     @cached_property
@@ -167,7 +169,7 @@ class ClassFrame:
         return class_columns(self.tables, reason)
 
     def _table(self, score: nw.Expr, hit: nw.Expr) -> ScoreTable:
-        """The table of a prediction, and of whether it came true."""
+        """The table of a score, given as an expression, and of a condition that marks positives."""
         came = nw.when(hit).then(nw.lit(1)).otherwise(nw.lit(0))
         columns = [(score + 0.0).alias("score"), came.alias("label")]
         columns += [nw.col("weight")] * (self.weight is not None)
@@ -177,7 +179,8 @@ class ClassFrame:
         return grouped_table(*rows.grouped(self.cells))
 
     def _most_probable(self) -> tuple[nw.Expr, nw.Expr]:
-        """The largest probability of each row, and whether its class came (the first of equals)."""
+        """The largest probability of each row, and whether its class came. Of equals, the first
+        counts."""
         top, hit = nw.col("p0"), nw.col("code") == 0
         for j in range(1, len(self.names)):
             own = nw.col(f"p{j}")
@@ -195,7 +198,7 @@ def read_class_frame(
     bins: Bins,
     cells: CellsOption,
 ) -> ClassFrame:
-    """The rows of a frame with a column of probabilities for each class, checked.
+    """A frame with a column of probabilities for each class, checked and ready to be measured.
 
     ``p`` names them in the order of the classes, or by class.
     """
@@ -242,7 +245,7 @@ def read_class_frame(
 
 
 def frame_beside_label(frame: Any) -> Lazy:
-    """What came beside ``label=`` as a lazy frame; anything but a frame is refused."""
+    """The lazy frame that came beside ``label=``; anything but a frame is refused."""
     lazy = lazy_frame(frame)
     if lazy is None:
         raise InputError(
@@ -253,7 +256,7 @@ def frame_beside_label(frame: Any) -> Lazy:
 
 
 def _refuse_rows(source: Lazy, names: Sequence[str], label: str, weight: str | None) -> None:
-    """Refuse rows without a label, with a weight that is none, or that are no distributions."""
+    """Refuse rows without a label, with a wrong weight, or whose probabilities do not sum to 1."""
 
     refuse_labels(source, label, run_now)
     if weight is not None:

@@ -38,7 +38,7 @@ RED, AMBER = 0.01, 0.05
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MasterScale(PrintsAsTable, Frozen):
-    """Grades of probability, the best (the least risk) first.
+    """Grades of risk: ranges of probability with names, the least risk first.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class MasterScale(PrintsAsTable, Frozen):
         boundaries: Any = None,
         names: Any = None,
     ) -> Self:
-        """A master scale of so many grades, or with these boundaries.
+        """A master scale of so many grades, or with given boundaries.
 
         Parameters
         ----------
@@ -225,7 +225,7 @@ class MasterScale(PrintsAsTable, Frozen):
 
 @dataclass(frozen=True)
 class GradeRow:
-    """One grade of a check.
+    """What a check found in one grade.
 
     Attributes
     ----------
@@ -317,7 +317,7 @@ class GradeChecks(PrintsAsTable, Frozen):
 
 
 def _read_boundaries(grades: int, given: Any) -> Array:
-    """Checked boundaries; by default even on the log-odds."""
+    """The boundaries of grades, checked; by default evenly spaced in log-odds."""
     if given is None:
         count = check_whole("grades", grades, 2)
         low, high = logit(np.array(DEFAULT_RANGE))
@@ -335,7 +335,7 @@ def _read_boundaries(grades: int, given: Any) -> Array:
 
 
 def _read_names(given: Any, count: int) -> tuple[str, ...]:
-    """Checked names of grades; by default letters, or numbers where there are too many grades."""
+    """The names of grades, checked; by default letters or numbers."""
     if given is None:
         return tuple(LETTERS[:count] if count <= len(LETTERS) else map(str, range(1, count + 1)))
     names = tuple(map(str, given))

@@ -45,7 +45,6 @@ from calibrant.engines.frame_printer import (
     EXPRESSION,
     FrameBuilder,
     FramePrinter,
-    SegmentColumn,
     by_segment,
     check_keys,
     kind_of_segment,
@@ -761,16 +760,10 @@ def count_new_segments(
         return found
     refuse_streams(frame)
     frame, called = with_safe_names(frame)
-    return _count_new(frame, segment_columns(map_, frame, called, columns), map_)
-
-
-def _count_new(
-    frame: nw.LazyFrame[Any], segments: Sequence[SegmentColumn], map_: Segmented
-) -> NewSegments:
-    """`count_new_segments` in the engine of a lazy frame."""
+    segments = segment_columns(map_, frame, called, columns)
     builder = FrameBuilder(frame)
-    columns = [builder.keep(column.value) for column in segments]
-    given = [column._replace(value=value) for column, value in zip(segments, columns, strict=True)]
+    kept = [builder.keep(column.value) for column in segments]
+    given = [column._replace(value=value) for column, value in zip(segments, kept, strict=True)]
     if len(given) > 1:
         whole = [key for key in map_.seen if isinstance(key, tuple) and len(key) == map_.columns]
         known = segment_place(whole, given, builder, whole_only=True)
@@ -780,19 +773,19 @@ def _count_new(
         if not places:  # the column cannot hold what was seen
             return NewSegments()
         known = builder.look_up(column, values, {"known": np.ones(len(places))})["known"]
-    there = ~columns[0].is_null()
-    for column in columns[1:]:
+    there = ~kept[0].is_null()
+    for column in kept[1:]:
         there = there & ~column.is_null()
     flags = {"n": there & known.is_null(), "rows": there}
     marked = builder.frame.select(
         *(nw.when(flag).then(nw.lit(1)).otherwise(nw.lit(0)).alias(n) for n, flag in flags.items()),
-        nw.when(flags["n"]).then(columns[0]).alias("example"),
+        nw.when(flags["n"]).then(kept[0]).alias("example"),
     )
     sums = [nw.col(name).sum().cast(nw.Float64).alias(name) for name in flags]
     asked = marked.select(*sums, nw.col("example").min().alias("example"))
     row = first_row(asked.collect())
     found = NewSegments(int(row[1] or 0), int(row[0] or 0), row[2])
-    if found.new and len(columns) > 1:  # the least values of two columns need not be of one row
-        some = builder.frame.filter(flags["n"]).select(*columns).head(1).collect()
+    if found.new and len(kept) > 1:  # the least values of two columns need not be of one row
+        some = builder.frame.filter(flags["n"]).select(*kept).head(1).collect()
         found.example = first_row(some)
     return found

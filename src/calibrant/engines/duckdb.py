@@ -296,7 +296,13 @@ class Session:
         known = tuple(row[0] for row in described)
         types = tuple(row[1] for row in described)
         rows = self.query(f"SELECT num_rows FROM parquet_file_metadata({pattern(path)})")[0][0]
-        names, columns = _parquet_names(path, known), tuple(map(identifier, known))
+        # beside a column S, DuckDB calls s s_1, and it calls a column without a name C2
+        lower = {name.lower() for name in known}
+        renamed = any(re.sub(r"_\d+$", "", name) in lower - {name} for name in lower)
+        names, columns = known, tuple(map(identifier, known))
+        if renamed or any(re.match(r"C\d+$", name) for name in known):
+            parquet = import_extra("pyarrow.parquet", extra="cli")
+            names = tuple(parquet.read_schema(path).names)
         return Source(path, "parquet", names, columns, types, relation, rows=rows)
 
 
@@ -313,16 +319,6 @@ def _csv_source(path: Path, wanted: list[str], counted: bool = True) -> Source:
     )
     types = ("VARCHAR",) * len(names)
     return Source(path, "csv", names, columns, types, relation, separator, rows)
-
-
-def _parquet_names(path: Path, known: tuple[str, ...]) -> tuple[str, ...]:
-    """The names of the columns as the Parquet file has them. DuckDB changes names that are equal
-    but for case, and gives names to columns without one."""
-    lower = {name.lower() for name in known}
-    renamed = any(re.sub(r"_\d+$", "", name) in lower - {name} for name in lower)
-    if not renamed and not any(re.match(r"C\d+$", name) for name in known):
-        return known
-    return tuple(import_extra("pyarrow.parquet", extra="cli").read_schema(path).names)
 
 
 _SHORTEN = "Shorten the long field or leave that column out, or write the file as Parquet."
@@ -857,20 +853,15 @@ def number_sql(
     word = text_sql(source, column)
     if not holds_text(source, column):
         return f"TRY_CAST({word} AS DOUBLE)"
-    if written is not None:
-        return _spelled_number_sql(word, written)
+    if written is not None:  # the digits and the decimal mark are cast
+        bare = f"trim({word})"
+        digits = f"regexp_replace({bare}, {literal(written.dropped)}, '', 'g')"
+        plain = f"replace({digits}, ',', '.') || {literal(written.ending)}"
+        fits = f"regexp_full_match({bare}, {literal(written.pattern)})"
+        return f"CASE WHEN {fits} THEN TRY_CAST({plain} AS DOUBLE) END"
     odd = f"contains({word}, '_') OR contains({word}, '+-')"  # DuckDB takes 1_0 for 10, +-1 for -1
     truth = f"CASE lower(trim({word})) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
     return f"CASE WHEN NOT ({odd}) THEN coalesce(TRY_CAST({word} AS DOUBLE), {truth}) END"
-
-
-def _spelled_number_sql(word: str, written: NumberSpelling) -> str:
-    """SQL that reads text as a number in a spelling other than the plain one."""
-    bare = f"trim({word})"
-    digits = f"regexp_replace({bare}, {literal(written.dropped)}, '', 'g')"
-    plain = f"replace({digits}, ',', '.') || {literal(written.ending)}"
-    fits = f"regexp_full_match({bare}, {literal(written.pattern)})"
-    return f"CASE WHEN {fits} THEN TRY_CAST({plain} AS DOUBLE) END"
 
 
 def holds_text(source: Source, column: int) -> bool:

@@ -604,7 +604,11 @@ def decode_file(path: Path, encoding: Encoding, to: IO[bytes], *, guessed: bool 
             try:
                 text = decoder.decode(block, ended)
             except UnicodeDecodeError as wrong:
-                raise InputError(_not_decoded(path.name, encoding, guessed)) from wrong
+                said = (
+                    f"{path.name} must be {encoding} text, but some bytes are none. Is it whole, "
+                    "and is that its encoding? Name another with --encoding."
+                )
+                raise InputError(not_utf8(path.name) if guessed else said) from wrong
             if not block.isascii():
                 if guessed:
                     found = SEQUENCES.findall(block)
@@ -628,16 +632,6 @@ def decode_file(path: Path, encoding: Encoding, to: IO[bytes], *, guessed: bool 
             "--encoding cp1252 reads them"
         )
     return f"{path.name} was read as {encoding}{shown}" if encoding.mark else ""
-
-
-def _not_decoded(name: str, encoding: Encoding, guessed: bool) -> str:
-    """The error text for a file that is not in the encoding."""
-    if guessed:
-        return not_utf8(name)
-    return (
-        f"{name} must be {encoding} text, but some bytes are none. Is it whole, and is that its "
-        "encoding? Name another with --encoding."
-    )
 
 
 def encode_file(path: Path, encoding: Encoding, to: IO[bytes]) -> None:

@@ -130,7 +130,10 @@ class Spark:
         logs = None
         if self.session is not None:
             with suppress(Exception):  # the driver may have died, which was told already
-                logs = _workers_logs(self.session.sparkContext)
+                context = self.session.sparkContext
+                if context.master.startswith("local-cluster"):  # its workers remove no logs
+                    homes = import_extra("pyspark.find_spark_home", extra="spark")
+                    logs = Path(homes._find_spark_home(), "work", context.applicationId)
                 self.session.stop()
             self.session = None
         if self._gateway is not None:
@@ -354,14 +357,6 @@ def _shut_down(gateway: Any) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def _workers_logs(context: Any) -> Path | None:
-    """The folder in which workers of a local cluster leave their logs; None for other masters."""
-    if not context.master.startswith("local-cluster"):
-        return None
-    homes = import_extra("pyspark.find_spark_home", extra="spark")
-    return Path(homes._find_spark_home(), "work", context.applicationId)
 
 
 def _share_of_tasks_done(tracker: Any, group: str) -> float:

@@ -532,8 +532,8 @@ def without_chance(value: float, gaps: Array, chance: Array) -> float:
     """The error without what chance adds to it: between 0 and the error itself.
 
     It is c·error, with the c for which true gaps of c times those seen, blurred by chance, would on
-    average give the error seen. ``gaps`` and ``chance`` are each bin's part of the error, and of the
-    mean error of redrawn labels. Chance is taken to be normal, with the standard deviation
+    average give the error seen. ``gaps`` and ``chance`` are each bin's part of the error, and of
+    the mean error of redrawn labels. Chance is taken to be normal, with the standard deviation
     chance·√(π/2).
     """
     if value <= chance.sum() * (1.0 + ROUNDING):  # taking the root would turn 1e-16 into 1e-7

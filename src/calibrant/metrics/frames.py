@@ -148,7 +148,7 @@ def _measure(
         notes = [note for note in notes if not note.startswith("log loss")]
     if isinstance(bins, str) and "ece" in values:
         notes.append(bins_note(len(group_starts(table, bins))))
-    return Measured(values, notes, table, ranked, False, scale)
+    return Measured(values, notes, table, ranked, scale, counted=False)
 
 
 def paired_cells(rows: LazyRows, raw: LazyRows) -> PairedCells | None:

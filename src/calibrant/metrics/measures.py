@@ -723,20 +723,15 @@ class Measured(NamedTuple):
 
     ``table`` holds the predictions as probabilities, ``ranked`` as they came: the sigmoid may have
     merged large margins. ``counted``: the scores of the table are all those that came.
-    ``given_scale``: what these are, where the table does not tell.
+    ``scale`` is that of the scores as they came.
     """
 
     values: dict[str, float]
     notes: list[str]
     table: ScoreTable
     ranked: ScoreTable
+    scale: ScoreScale
     counted: bool = True
-    given_scale: ScoreScale | None = None
-
-    @property
-    def scale(self) -> ScoreScale:
-        """The scale of the scores as they came."""
-        return self.given_scale or self.ranked.scale
 
     def intervals(self, bins: Bins, options: IntervalOptions) -> TableIntervals:
         """The intervals of these measures."""
@@ -759,4 +754,4 @@ def measure_table(ranked: ScoreTable, bins: Bins, records: Records) -> Measured:
         notes.append(bins_note(len(facts.groups.weight)))
     if table.error:
         notes.append(f"the table was pooled: predictions were moved by up to {table.error:.3g}")
-    return Measured(values, notes, table, ranked)
+    return Measured(values, notes, table, ranked, ranked.scale)

@@ -352,7 +352,9 @@ class SqlRequest:
         keep = ["r.*"] if kept is None else [column_name(own, "r", dialect) for own in kept]
         is_dbt = isinstance(self.table, str) and DBT_TABLE.fullmatch(self.table)
         table = self.table if is_dbt else table_name(self.table, dialect)
-        prefix = _unused_step_prefix((*(kept or ()), self.table))
+        prefix, heads, taken = "", "|".join(HEADS), (*(kept or ()), self.table)
+        while any(re.fullmatch(rf"{prefix}({heads})[0-9_]*", own.lower()) for own in taken):
+            prefix += "c_"
         return QuerySteps(self.writer, table, self.lookup_name, keep, prefix)
 
     def _score_column(self, own: str, source: str) -> str:
@@ -441,14 +443,6 @@ def _name_parts(table: str) -> list[str]:
     if by_dbt := DBT_TABLE.fullmatch(table):
         return [part.lower() for part in by_dbt.groups() if part]
     return [part.strip('"`[]').lower() for part in table.split(".")]
-
-
-def _unused_step_prefix(taken: Sequence[str]) -> str:
-    """A prefix for the names of steps that keeps them apart from names in use; often empty."""
-    prefix, heads = "", "|".join(HEADS)
-    while any(re.fullmatch(rf"{prefix}({heads})[0-9_]*", own.lower()) for own in taken):
-        prefix += "c_"
-    return prefix
 
 
 def _check_length(text: str) -> str:

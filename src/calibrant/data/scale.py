@@ -107,6 +107,18 @@ class ScoreScale(NamedTuple):
         }[self.kind]
 
 
+def percent_ends(least: float, most: float) -> tuple[float, float]:
+    """The limits that percentages are clipped to before they are divided by 100.
+
+    A percentage of 0 or 100 was mostly rounded, and is no certainty: the limits are halfway
+    between 0 and the ``least`` score above it, and between 100 and the ``most`` below.
+
+    >>> percent_ends(1, 97)
+    (0.5, 98.5)
+    """
+    return 0.5 * least, 50.0 + 0.5 * most
+
+
 # --- Which scores a calibrator is for -------------------------------------------------------------
 
 

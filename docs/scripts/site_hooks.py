@@ -90,6 +90,16 @@ def spaced(text: str) -> str:
     return "\n".join(lines)
 
 
+#: a public name that the site shows, and the first of its options, if it has any
+SHOWN = re.compile(r"^(::: \S+)\n(    options:\n)?", re.M)
+
+
+def nested(text: str) -> str:
+    """A page of the reference whose names below a heading get headings one step smaller."""
+    before, below, rest = text.partition("\n## ")
+    return before + below + SHOWN.sub(r"\1\n    options:\n      heading_level: 3\n", rest)
+
+
 #: a fenced block: its language, and what is in it
 BLOCK = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.M | re.S)
 #: longer lines need smaller letters
@@ -329,7 +339,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
     text, wrong = linked(whole, source, docs, config["repo_url"])
     for words in [*missing, *wrong]:
         log.warning("%s: %s", page.file.src_uri, words)
-    return marked(spaced(text))
+    return nested(marked(spaced(text)))
 
 
 def on_post_page(output: str, **_: Any) -> str:

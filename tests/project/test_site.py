@@ -137,6 +137,14 @@ def test_lists_are_lists_without_an_empty_line(hooks):
         assert hooks.spaced(text) == text
 
 
+def test_names_below_a_heading_are_a_step_smaller(hooks):
+    said = "::: a.b\n    options:\n      heading_level: 3\n"
+    assert hooks.nested("# A\n\n::: a.b\n") == "# A\n\n::: a.b\n"
+    assert hooks.nested("# A\n\n## B\n\n::: a.b\n") == f"# A\n\n## B\n\n{said}"
+    more = "      inherited_members: false\n"
+    assert hooks.nested(f"\n## B\n::: a.b\n    options:\n{more}") == f"\n## B\n{said}{more}"
+
+
 def test_long_printed_lines_are_marked(hooks):
     rows, sentence = "```text\na  b\n```", f"```text\n{'word ' * 40}\n```"
     assert hooks.marked(rows) == rows

@@ -11,11 +11,18 @@ from __future__ import annotations
 
 import ast
 import html
+import importlib.util
 import logging
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+try:
+    from mkdocs.structure.files import File
+except ImportError:  # the tests of what needs no mkdocs
+    File = None
 
 log = logging.getLogger("mkdocs.site_hooks")
 
@@ -295,7 +302,9 @@ def expanded(nav: Any, docs: Path, repo_url: str) -> Any:
             ((title, inner),) = entry.items()
             return [{title: inner_of(inner)}]
         if str(entry).endswith("*.md"):
-            found = sorted(p.relative_to(docs).as_posix() for p in docs.glob(entry))
+            pages = [path.relative_to(docs) for path in docs.glob(entry)]
+            pages += [docs_page(path, docs) for path in docs.glob(f"{entry[:-3]}.ipynb")]
+            found = sorted(page.as_posix() for page in pages)
             return [page for page in found if page not in named]
         return [entry]
 
@@ -307,6 +316,27 @@ def expanded(nav: Any, docs: Path, repo_url: str) -> Any:
         return inner
 
     return inner_of(nav)
+
+
+def docs_page(notebook: Path, docs: Path) -> Path:
+    """The page that the site makes of an example of the gallery and its notebook."""
+    return notebook.relative_to(docs).with_suffix(".md")
+
+
+#: a link to an example of the gallery: on the site to its page
+EXAMPLE = re.compile(r"(\]\((?:[\w./]*gallery/)?\w+)\.ipynb\)")
+
+
+def examples() -> Any:
+    """docs/scripts/make_gallery.py, which makes the pages of the gallery."""
+    path = Path(__file__).parent / "make_gallery.py"
+    spec = importlib.util.spec_from_file_location("make_gallery", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["make_gallery"] = module  # its dataclass looks for it there
+    spec.loader.exec_module(module)
+    return module
 
 
 def _named(nav: Any) -> Iterator[str]:
@@ -332,9 +362,21 @@ def on_config(config: Any) -> Any:
     return config
 
 
+def on_files(files: Any, config: Any, **_: Any) -> Any:
+    """Add a page for each example of the gallery."""
+    maker = examples()
+    for name in maker.NAMES:
+        made = File.generated(config, f"gallery/{name}.md", content=maker.page_of(name))
+        files.append(made)
+    return files
+
+
 def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
     """Turn links, and complain of those that lead nowhere."""
-    source, docs = Path(page.file.abs_src_path), Path(config["docs_dir"])
+    docs = Path(config["docs_dir"])
+    source = docs / page.file.src_uri
+    if source.is_file():  # the pages of examples offer their notebooks
+        markdown = EXAMPLE.sub(r"\1.md)", markdown)
     whole, missing = filled(markdown, source, docs.parent)
     text, wrong = linked(whole, source, docs, config["repo_url"])
     for words in [*missing, *wrong]:

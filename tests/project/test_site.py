@@ -41,7 +41,9 @@ def navigation():
 def test_every_page_is_in_the_navigation(hooks):
     named = [name for name in hooks.expanded(navigation(), DOCS, URL) if name[:3] != "../"]
     assert sorted(named) == sorted(set(named))
-    assert set(named) == {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
+    pages = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
+    made = {hooks.docs_page(path, DOCS).as_posix() for path in DOCS.rglob("*.ipynb")}
+    assert set(named) == pages | made
 
 
 def test_tables_of_results_are_folded_into_a_page(hooks, tmp_path):

@@ -33,7 +33,7 @@ WIDTH = 88
 #: the sections of the gallery's first page
 SECTIONS = {
     "First steps": ("before_and_after", "cost_threshold", "few_rows"),
-    "Harder data": ("undersampling", "digits_logits", "segments", "where_wrong"),
+    "Harder data": ("undersampling", "digits_logits", "segments", "where_wrong", "joint_models"),
     "Language models": ("confidence_in_words",),
     "In production": ("shipping", "larger_than_memory", "monitoring"),
     "Research": ("comparing",),

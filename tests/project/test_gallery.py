@@ -14,7 +14,14 @@ import tomllib
 import pytest
 
 #: examples of more than a second
-LONG = {"before_and_after", "comparing", "cost_threshold", "digits_logits", "larger_than_memory"}
+LONG = {
+    "before_and_after",
+    "comparing",
+    "cost_threshold",
+    "digits_logits",
+    "joint_models",
+    "larger_than_memory",
+}
 EXAMPLES = (
     "before_and_after",
     "comparing",
@@ -22,6 +29,7 @@ EXAMPLES = (
     "cost_threshold",
     "digits_logits",
     "few_rows",
+    "joint_models",
     "larger_than_memory",
     "monitoring",
     "segments",

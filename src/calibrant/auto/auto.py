@@ -28,6 +28,7 @@ from calibrant.data.door import (
     read_weight,
     row_blocks,
 )
+from calibrant.data.scale import ScoreScale
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.data.score_table import ScoreTable, table_in_rows
 from calibrant.errors import InputError, ParameterError
@@ -443,14 +444,17 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
     ) -> Self:
         self._judged = None
         super()._learn(table, classes, pos_label, fit)
-        names = LabelNames.of(classes, pos_label)
         known: Any = None if self.chosen_ == FEATURES else self.calibrator_
-        falling = self.direction_ == "falling"
-        read = self._in_rows(table.mirrored() if falling else table)
-        self.advice_ = advise_table(read, known, names=names, judged=self.__dict__.pop("_judged"))
-        if falling:  # it was fitted to mirrored scores
+        if self.direction_ == "falling":  # it was fitted to mirrored scores
             known.direction = known.direction_ = self.direction_
             known.map_, known.score_range_ = self.map_, self.score_range_
+        self.advice_ = advise_table(
+            self._in_rows(table),
+            known,
+            names=LabelNames.of(classes, pos_label),
+            judged=self.__dict__.pop("_judged"),
+            direction=self.direction_,
+        )
         return self
 
     @one_thread()
@@ -526,7 +530,14 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
             first = self.look_.headline(known)
         else:
             labels = names if isinstance(names, LabelNames) else None
-            first = self.look_.headline(labels or LabelNames.of(self.classes_, self.pos_label_))
+            labels = labels or LabelNames.of(self.classes_, self.pos_label_)
+            falling = self.direction_ == "falling"
+            first = self.look_.headline(labels._replace(face="check") if falling else labels)
+            if falling and self.refused_ is not None and self.score_range_ is not None:
+                came = ScoreScale(self.score_range_.low, self.score_range_.high)
+                first = (
+                    f"{first} Low scores mean {labels.named(True)}: they are read as {came.turned}."
+                ).strip()
         if self.leaderboard_ is None:
             return f"{first} {self.refused_}".strip()
         known_of_scores = (self.refused_, self.scores_are_, self.p_value_)

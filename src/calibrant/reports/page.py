@@ -785,24 +785,27 @@ def verdict_of(
         low = chosen.gain if chosen.gain_low is None else chosen.gain_low
         high = chosen.gain if chosen.gain_high is None else chosen.gain_high
         certain = (low > 0) - (high < 0)
-    known = _TO_DO_OF_POINTS if raw.name == ONE_RATE else _TO_DO
-    to_do = _LIKELY if certain == 0 and not single else known[certain]
+    to_do = _LIKELY if certain == 0 and not single else _TO_DO[certain]
     name = describe_method(chosen.name) if to_do.startswith("Calibrate") else chosen.name
-    return to_do.format(name), f"{where}, {facts}; {_ranking_in_words(raw, chosen)}."
+    to_do = to_do.format(name, keep=_kept_in_words(raw))
+    return to_do, f"{where}, {facts}; {_ranking_in_words(raw, chosen)}."
 
 
 _CERTAIN = {"better": 1, "worse": -1}
 _TO_DO = {
     1: "Calibrate these scores with {} before using them as probabilities.",
-    0: "Keep the scores as they are: {} shows no gain beyond noise.",
-    -1: "Keep the scores as they are: {} makes them worse.",
-}
-_TO_DO_OF_POINTS = {
-    1: _TO_DO[1],
-    0: "Use one rate for all rows: {} shows no gain beyond noise.",
-    -1: "Use one rate for all rows: {} is worse.",
+    0: "{keep}: {} shows no gain beyond noise.",
+    -1: "{keep}: {} is worse.",
 }
 _LIKELY = "Calibrate these scores with {}, although the gain alone may be noise."
+
+
+def _kept_in_words(raw: Method) -> str:
+    """What to do where nothing is better than the scores without a calibrator."""
+    if raw.name == ONE_RATE:
+        return "Use one rate for all rows"
+    as_they_are = raw.name.startswith(AS_THEY_ARE)
+    return "Keep the scores as they are" if as_they_are else f"Use {raw.name}"
 
 
 def _verdict_to_keep(
@@ -810,11 +813,10 @@ def _verdict_to_keep(
 ) -> tuple[str, str]:
     """The two sentences where the scores as they are stay, with what the best method had."""
     others = [m for m in rest if m.gain is not None]
-    first = "Keep the scores as they are: no method improves on them beyond noise."
-    if raw.name == ONE_RATE:
-        first = "Use one rate for all rows: no method improves on it beyond noise."
+    what = "them" if raw.name.startswith(AS_THEY_ARE) else "it"
+    first = f"{_kept_in_words(raw)}: no method improves on {what} beyond noise."
     if not others:
-        its = "Its" if raw.name == ONE_RATE else "Their"
+        its = "Their" if what == "them" else "Its"
         return first, f"{its} log loss is {short_value(raw.log_loss)}."
     best = max(others, key=lambda m: m.gain if m.gain is not None else -math.inf)
     return first, (

@@ -16,7 +16,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant.array_types import Array
 from calibrant.auto.advice import Advice, advise_first_look, advise_table, warn_of
-from calibrant.auto.why import POINTS, SOFT, Leaderboard, explanation, why_refused, why_too_few
+from calibrant.auto.why import (
+    POINTS,
+    SOFT,
+    Leaderboard,
+    explanation,
+    why_refused,
+    why_too_few,
+    with_verdict,
+)
 from calibrant.data.columns import to_column
 from calibrant.data.door import (
     Limit,
@@ -544,6 +552,12 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         choice = explanation(self.leaderboard_, *known_of_scores, useless=self.look_.unproven)
         columns = features_in_words(self.calibrator_) if self._by_features else ""
         return f"{first} {choice} {columns}".strip()
+
+    def _html_repr(self) -> str:
+        """scikit-learn's box; once fitted with the verdict and the leaderboard below it."""
+        box: str = super()._html_repr()
+        fitted = self.__sklearn_is_fitted__()
+        return with_verdict(box, self.explain(), self.leaderboard_) if fitted else box
 
     def to_fitted(self) -> Fitted:
         """The fitted state as a plain value, as `save` writes it; its provenance has the choice."""

@@ -384,8 +384,8 @@ class CalibratedClassifier(ModelClassifier):
         >>> from sklearn.datasets import make_classification
         >>> X, y = make_classification(400, random_state=0)
         >>> print(CalibratedClassifier(calibrator="platt").fit(X, y).explain())
-        Platt learned from the scores of LogisticRegression (predict_proba) of rows that it had not \
-seen, fold after fold; the model was then fitted again, to all rows. What this gains was not \
+        Platt learned from the scores of LogisticRegression (predict_proba) of rows that it had \
+not seen, fold after fold; the model was then fitted again, to all rows. What this gains was not \
 measured: calibrant.evaluate says it, on other rows.
         """
         check_is_fitted(self, "members_")
@@ -402,8 +402,9 @@ measured: calibrant.evaluate says it, on other rows.
     def _learned_from(self) -> str:
         """Which scores the calibrator was fitted to, in words."""
         first, kind = self.members_[0], cv_kind(self.cv)
-        given = first.calibrator
-        given = given.calibrator if isinstance(given, CodedCalibrator) else given
+        given: Any = first.calibrator
+        if isinstance(given, CodedCalibrator):
+            given = given.calibrator
         model, one = type(first.estimator).__name__, type(given).__name__
         if isinstance(first.estimator, FrozenEstimator):
             model, kind = type(first.estimator.estimator).__name__, "prefit"

@@ -904,3 +904,33 @@ def test_the_direction_is_that_of_the_calibrator_unless_it_is_said():
         calibration_report(risk, y, direction="down")
     with pytest.raises(cal.errors.InputError, match="direction is for scores of two classes"):
         calibration_report(rng.dirichlet([1, 1, 1], 9), [0, 1, 2] * 3, direction="falling")
+
+
+# --- what acting is worth -------------------------------------------------------------------------
+
+
+def test_the_decision_curve_is_that_of_rows_held_out(data):
+    s, y = data
+    report = calibration_report(s, y, calibrator=["platt", "isotonic"])
+    auto = {"scores as they are": report.raw, report.chosen.name: report.chosen}
+    assert report.decision.names == tuple(auto)
+    assert report.decision.rate == pytest.approx((y == "yes").mean())
+    wanted = cal.diagrams.decision_curve(y, s, thresholds=report.decision.thresholds, level=None)
+    assert np.allclose(report.decision.net_benefit[0], wanted.net_benefit[0])
+    page = report.to_html()
+    assert "What acting on them is worth" in page
+    assert "Decision curve: net benefit against the threshold of acting" in page
+    assert json.loads(json.dumps(report.to_dict()))["decision"]["names"] == list(auto)
+
+
+def test_no_decision_curve_where_it_says_nothing(data):
+    rng = np.random.default_rng(6)
+    right = rng.random(2000)
+    kept = calibration_report(right, rng.random(2000) < right)
+    useless = calibration_report(right, rng.random(2000) < 0.3, calibrator="platt")
+    several = calibration_report(rng.dirichlet([1, 1, 1], 90), np.arange(90) % 3)
+    for report in (kept, useless, several):
+        assert report.decision is None
+        assert "What acting" not in report.to_html()
+    points = calibration_report(1000 * right, rng.random(2000) < right)
+    assert points.decision.names == ("BLS",)  # one rate for all rows is all or none

@@ -46,6 +46,7 @@ from calibrant.diagrams.curve import (
     probability_window,
     reliability_curve,
 )
+from calibrant.diagrams.decision import DecisionCurve, decision_curve
 from calibrant.errors import CalibrationWarning, InputError, ParameterError, shell_quoted
 from calibrant.fitting.base import (
     DIRECTIONS,
@@ -350,6 +351,7 @@ def _report(
         map_curve=data.map_curve(fitted),
         panels=data.panels(contest, segments),
         panel_kind=data.panel_kind,
+        decision=None if useless else data.decision(contest),
         advice=data.advice(contest, segments),
         facts=source_facts(words.source)
         | data.facts(words.score_name, words.label_name)
@@ -574,6 +576,10 @@ class ReportData:
     def has_soft_labels(self, contest: Contest) -> bool:
         """Whether some rows count for both classes, since their labels are probabilities."""
         return False
+
+    def decision(self, contest: Contest) -> DecisionCurve | None:
+        """What acting on the chosen probabilities is worth, beside the scores as they are."""
+        return None
 
     def recipes(self, fitted: Fitted | None, words: PageWords) -> tuple[Recipe, ...]:
         """How to apply the chosen map."""
@@ -974,6 +980,13 @@ class TwoClasses(ReportData):
             p = fitted.map(rows.scores)
             found += advise_segments(p, rows.positive, rows.weight, segment_titles(values), codes)
         return tuple(one.text[:1].upper() + one.text[1:] for one in found)
+
+    def decision(self, contest: Contest) -> DecisionCurve | None:
+        before, after = contest.before_and_after
+        if contest.chosen == BEFORE:
+            return None
+        scores = {} if self.table.scale.kind == "points" else {self.before: before}
+        return decision_curve(None, {**scores, contest.chosen: after}, level=contest.board.level)
 
     def has_soft_labels(self, contest: Contest) -> bool:
         table, fitted = self.table, contest.fitted

@@ -452,9 +452,10 @@ def check_rows(rows: int, expected: Sequence[int | None], first: str) -> None:
         return
     what = first if len(expected) == 1 else f"{first} and the other files"
     raise InputError(
-        f"all {sum(known):,} rows of {what} must be read, but {rows:,} were. This is a mistake of "
-        "the reader, so nothing is written. Save the data in another way, for example as Parquet, "
-        "and please report it."
+        f"all {sum(known):,} rows of {what} must be read, but {rows:,} were, so nothing is "
+        "written. Of a CSV file, is a line longer than 2,000,000 bytes, the most that can be read? "
+        "Shorten its long field or leave that column out. If not, it is a mistake of the reader: "
+        "save the data as Parquet, and please report it."
     )
 
 

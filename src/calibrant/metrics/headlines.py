@@ -35,7 +35,7 @@ FEW = 10
 #: the chance that it seems to where it does not
 BINS, BIN_ROWS, BIN_CASES, ALPHA = 20, 50.0, 5.0, 1e-3
 
-Face = Literal["python", "command line", "page", "check"]
+Face = Literal["python", "command line", "page", "check", "evaluate"]
 Found = Literal["one class", "wrong way", "nothing", "no order", "not told", "something"]
 
 
@@ -43,7 +43,8 @@ class LabelNames(NamedTuple):
     """The names of the labels in a headline, and where the headline is read.
 
     ``label`` is the name of their column. The two labels are None where they are not known.
-    ``face`` is where the headline is read: a page may be read by users of either.
+    ``face`` is where the headline is read: a page may be read by users of either, and where
+    probabilities are measured no direction can be said.
     """
 
     label: str = ""
@@ -55,8 +56,8 @@ class LabelNames(NamedTuple):
     def of(cls, classes: Any, pos_label: Any, label: str = "", face: Face = "python") -> LabelNames:
         """The names, from both classes and the positive one.
 
-        >>> LabelNames.of(["no", "yes"], "yes").question
-        "Did you mean pos_label='no'?"
+        >>> LabelNames.of(["no", "yes"], "yes", face="evaluate").question
+        "Is it 'no' that is meant? Say --pos-label no."
         """
         positive = plain(pos_label)
         others = [plain(one) for one in classes if plain(one) != positive]
@@ -69,16 +70,23 @@ class LabelNames(NamedTuple):
 
     @property
     def question(self) -> str:
-        """The question to ask where scores run the wrong way: was the other label meant as the
-        positive one, or was something turned round?"""
+        """What may have gone wrong where scores run the wrong way: low scores mean the positive
+        label, or the other label was meant; in a check of new rows, something was turned round."""
         if self.face == "check":
             return "Are the labels or the scores turned round?"
         if self.negative is None:
             return "Did you mean the other label as pos_label?"
         typed = f"--pos-label {shell_quoted(str(self.negative))}"
-        written = f"pos_label={self.negative!r}"
-        options = {"command line": typed, "python": written, "page": f"{written} ({typed})"}
-        return f"Did you mean {options[self.face]}?"
+        other = self._said(f"pos_label={self.negative!r}", typed)
+        meant = f"Is it {self.negative!r} that is meant? Say {other}."
+        if self.face == "evaluate":
+            return meant
+        falling = self._said('direction="falling"', "--direction falling")
+        return f"Do low scores mean {self.positive!r}, as credit scores do? Say {falling}. {meant}"
+
+    def _said(self, written: str, typed: str) -> str:
+        """An option as it is written in Python, typed on the command line, or both on a page."""
+        return {"python": written, "page": f"{written} ({typed})"}.get(self.face, typed)
 
     @property
     def other(self) -> str:

@@ -559,15 +559,19 @@ def read_sorted_classes(
             return np.arange(columns), found.astype(np.intp)[codes]
         return found, codes
     known, _ = _unique_labels(_check_class_list(to_column(classes, "classes")), "classes")
-    where = [
-        int(np.argmax(hit)) if (hit := _equal_to(known, value)).any() else -1 for value in found
-    ]
-    if -1 in where:
+    if found.dtype.kind == known.dtype.kind != "O":
+        where = np.minimum(np.searchsorted(known, found), len(known) - 1)
+        strange = known[where] != found
+    else:
+        hits = (_equal_to(known, value) for value in found)
+        where = np.array([hit.argmax() if hit.any() else -1 for hit in hits], dtype=np.intp)
+        strange = where < 0
+    if strange.any():
         raise InputError(
             f"y must hold only the classes {[plain(c) for c in known][:20]}, but "
-            f"{plain(found[where.index(-1)])!r} came. Correct y, or name all classes."
+            f"{plain(found[strange.argmax()])!r} came. Correct y, or name all classes."
         )
-    return known, np.asarray(where, dtype=np.intp)[codes]
+    return known, where[codes]
 
 
 def read_class_labels(

@@ -79,6 +79,15 @@ class ScoreScale(NamedTuple):
         return {"probabilities": 1.0, "percentages": PERCENT[1]}.get(self.kind, 0.0)
 
     @property
+    def turned(self) -> str:
+        """How scores that run the other way are read, in words.
+
+        >>> [ScoreScale(*ends).turned for ends in ((0.1, 0.9), (0, 97), (300, 850))]
+        ['1 − score', '100 − score', '−score']
+        """
+        return f"{self.centre:g} − score" if self.centre else "−score"
+
+    @property
     def mirrored(self) -> ScoreScale:
         """The scale of reversed scores (see `centre`).
 
@@ -103,8 +112,20 @@ class ScoreScale(NamedTuple):
             "probabilities": "",
             "percentages": f"go {ends}, look like percentages and were divided by 100",
             "margins": "lie outside [0, 1] and were read as margins, through the sigmoid",
-            "points": f"go {ends}: points, not probabilities, so that only their order is judged",
+            "points": "are points, not probabilities, so that only their order is judged",
         }[self.kind]
+
+
+def percent_ends(least: float, most: float) -> tuple[float, float]:
+    """The limits that percentages are clipped to before they are divided by 100.
+
+    A percentage of 0 or 100 was mostly rounded, and is no certainty: the limits are halfway
+    between 0 and the ``least`` score above it, and between 100 and the ``most`` below.
+
+    >>> percent_ends(1, 97)
+    (0.5, 98.5)
+    """
+    return 0.5 * least, 50.0 + 0.5 * most
 
 
 # --- Which scores a calibrator is for -------------------------------------------------------------

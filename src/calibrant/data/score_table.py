@@ -22,7 +22,7 @@ from calibrant.data.door import (
     to_numbers,
 )
 from calibrant.data.frozen import Frozen, read_only
-from calibrant.data.scale import ScoreScale
+from calibrant.data.scale import PERCENT, ScoreScale, percent_ends
 from calibrant.errors import InputError, ParameterError
 from calibrant.losses import LARGEST, SMALLEST, sigmoid
 
@@ -359,14 +359,10 @@ class ScoreTable(Frozen):
     def percent_ends(self) -> tuple[float, float]:
         """The limits that percentages are clipped to before they are divided by 100.
 
-        A percentage of 0 or 100 was mostly rounded, and is no certainty: the ends are halfway
-        between 0 and the smallest score above it, and between 100 and the largest below.
-
         >>> ScoreTable.from_arrays([0, 1, 97], [0, 1, 1]).percent_ends
         (0.5, 98.5)
         """
-        least, most = self._inner_scores(100.0)
-        return 0.5 * least, 50.0 + 0.5 * most
+        return percent_ends(*self._inner_scores(PERCENT[1]))
 
     def _inner_scores(self, top: float) -> tuple[float, float]:
         """The smallest score above 0 and the largest score below ``top``. If no score lies between,

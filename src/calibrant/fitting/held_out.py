@@ -21,7 +21,7 @@ from sklearn.base import clone
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.door import Rows
-from calibrant.data.score_matrix import ScoreMatrix
+from calibrant.data.score_matrix import ScoreMatrix, Scores
 from calibrant.data.score_table import CellColumns, ScoreTable, table_in_rows, weight_in_rows
 from calibrant.fitting.folds import (
     FEW_CLASSES,
@@ -42,6 +42,7 @@ from calibrant.metrics.point_measures import area, one_class
 from calibrant.metrics.tables import class_tables
 from calibrant.rules.softmax import Softmax
 from calibrant.running import track
+from calibrant.tensors import on_host
 
 #: learns from what a fold does not hold out; gives a calibrator, or a function of what it holds out
 Fit = Callable[[Any], Any]
@@ -459,7 +460,12 @@ class HeldOutMatrix(HeldOut):
         # a single part is taken once for all candidates, since it may be large
         if len(self.pairs) == 1:
             return [self._single]
-        return ((self._scaled.take(train), self.matrix.scores[test]) for train, test in self.pairs)
+        return ((self._scaled.take(train), self._scores(test)) for train, test in self.pairs)
+
+    def _scores(self, rows: Index) -> Scores:
+        """The scores of some rows; those of a tensor leave its device."""
+        scores: Scores = on_host(self.matrix.take(rows).scores)
+        return scores
 
     @cached_property
     def _scaled(self) -> ScoreMatrix:
@@ -470,7 +476,7 @@ class HeldOutMatrix(HeldOut):
     def _single(self) -> Part:
         """The part of a single fold."""
         ((train, test),) = self.pairs
-        return self._scaled.take(train), self.matrix.scores[test]
+        return self._scaled.take(train), self._scores(test)
 
     @cached_property
     def rows(self) -> Index:
@@ -500,7 +506,7 @@ class HeldOutMatrix(HeldOut):
 
     def unchanged(self) -> Trial:
         """The trial of the scores as they came: distributions, or the softmax of logits."""
-        before, scores = unchanged(self.matrix), self.matrix.scores[self.rows]
+        before, scores = unchanged(self.matrix), self._scores(self.rows)
         p = before(scores)
         if before.input == "probability":
             p[scores == 0] = 0.0  # the map gives 5e-324, but a wrong zero has an infinite loss

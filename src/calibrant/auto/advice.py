@@ -284,7 +284,7 @@ def advise_score_scale(scale: ScoreScale) -> Iterator[Advice]:
 
 
 def advise_map(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
-    """Advice where a map gives probabilities of exactly 0 or 1, or makes ties that cost AUC."""
+    """Advice if a map gives probabilities of exactly 0 or 1, or if its ties cost AUC."""
     p = fitted(table.scores)
     zero, one = p == 0.0, p == 1.0
     share = float(table.weight[zero | one].sum()) / table.total
@@ -380,13 +380,12 @@ CurveHeldOut = tuple[HeldOutCells, Trial]
 def advise_prior_shift(
     table: ScoreTable, face: Face = "python", judged: CurveHeldOut | None = None
 ) -> Iterator[Advice]:
-    """Advice where the base rate is far from the mean score and a constant on the logit mends it.
+    """Advice if the base rate is far from the mean score, and a constant on the logit mends it.
 
-    In Python the text ends in the call that adds the constant; elsewhere nobody could use it.
-
-    What it mends is measured out of fold, beside what `BLS` mends on the same rows: by the Brier
-    score, and by the log loss of probabilities of at least 1/(2n + 2), so that scores of exactly 0
-    and 1, which a shift cannot move, cost what they cost and not infinity.
+    In Python the text ends with the call that adds the constant. What the constant mends is
+    measured out of fold, beside what `BLS` mends on the same rows: by the Brier score, and by the
+    log loss of probabilities of at least 1/(2n + 2). A shift cannot move scores of exactly 0 and 1,
+    so their loss stays finite.
     """
     if not table.looks_like_probabilities or table.rarest < FEW:
         return
@@ -420,8 +419,8 @@ def advise_prior_shift(
 
 
 def _share_mended(held: HeldOutCells, curve: Trial, size: float) -> float | None:
-    """How much of what BLS gains out of fold a constant shift gains, too: the smaller share of two
-    losses. None where BLS gains nothing."""
+    """The share of the gain of BLS out of fold that a constant shift gains, too: the smaller of the
+    shares by two losses. None if BLS gains nothing."""
     (cell, positive), mean = held.units, held.sample.mean
     least = 0.5 / (size + 1.0)
 
@@ -441,8 +440,8 @@ def _share_mended(held: HeldOutCells, curve: Trial, size: float) -> float | None
 
 
 def _logit_shift(table: ScoreTable) -> float:
-    """The constant on the logit that makes the mean prediction the base rate, as near as it can:
-    scores of 0 and 1 stay where they are."""
+    """The constant on the logit that brings the mean prediction to the base rate. Scores of 0 and 1
+    do not move, so it may fall short."""
     z, n, rate = logit(table.scores), table.weight, table.total_positive / table.total
 
     def beyond(b: float) -> float:
@@ -580,9 +579,9 @@ def auc_error(auc: float, table: ScoreTable) -> float:
 
 
 def trained_on(model: Any, X: Any) -> str:
-    """Words on what shows that a model was trained on exactly these rows; "" if nothing does.
+    """Words for the evidence that a model was trained on exactly these rows; "" if there is none.
 
-    This can be seen only in models that keep something of their rows: nearest neighbours, support
+    Only models that keep something of their rows give evidence: nearest neighbours, support
     vectors, trees (the rows in each leaf), Gaussian naive Bayes and scalers (means and counts).
 
     >>> from sklearn.naive_bayes import GaussianNB
@@ -635,7 +634,7 @@ def _keeps_only_these_rows(kept: Any, model: Any, rows: Array) -> bool:
 
 
 def _same_means(kept: Any, model: Any, rows: Array) -> bool:
-    """Whether the means that the model keeps, of each class or of all, are those of these rows."""
+    """Whether the means that the model keeps are those of these rows, for each class or for all."""
     seen, counts = getattr(model, "n_samples_seen_", -1), getattr(model, "class_count_", None)
     if counts is not None:
         seen, kept = np.sum(counts), counts @ kept / np.sum(counts)
@@ -645,7 +644,7 @@ def _same_means(kept: Any, model: Any, rows: Array) -> bool:
 
 
 def _same_leaves(kept: Any, model: Any, rows: Array) -> bool:
-    """Whether the rows fill the leaves of the tree as those it was grown on."""
+    """Whether the rows fill the leaves of the tree as its training rows did."""
     if kept.n_node_samples[0] != len(rows) or kept.node_count < 3:
         return False
     filled = np.bincount(kept.apply(rows.astype(np.float32)), minlength=kept.node_count)

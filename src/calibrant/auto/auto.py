@@ -438,8 +438,8 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
 
     @property
     def _warnings(self) -> list[Advice]:
-        """The advice that `fit` warns of: all but guesses by how easy the data are to tell apart,
-        and by the ends of the scores."""
+        """The advice that `fit` warns of: all but guesses from the range of the scores, or from how
+        well they separate the classes."""
         guesses = {"trained_on_these_rows", "percentages", "points"}
         return [one for one in self.advice_ if one.code not in guesses]
 
@@ -475,9 +475,9 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         notes: tuple[str, ...] = (),
         left_out: tuple[str, ...] = (),
     ) -> None:
-        """Take one of the candidates, and keep how all of them did.
+        """Take one of the candidates, and keep the results of all.
 
-        ``distinct`` says how many different predictions each of them makes.
+        ``distinct`` is the number of different predictions of each.
         """
         errors = ERRORS_AHEAD_OF_CLASSES if self.scores_are_ == "distributions" else ERRORS_AHEAD
         costly = {FEATURES} & set(trials)
@@ -608,7 +608,7 @@ LEAST_SHARE = 1e-3
 
 
 class MemberView(NamedTuple):
-    """How the members of the mixture see rows; see `VectorMixture`."""
+    """How rows are prepared for the members of the mixture; see `VectorMixture`."""
 
     input: str
     floor: float
@@ -648,7 +648,8 @@ class MemberView(NamedTuple):
 def judge_classes(
     named: Mapping[str, Any], held: HeldOutMatrix, *, progress: bool
 ) -> dict[str, Trial]:
-    """The scores as they came, the mixture, its members and every candidate on rows held out."""
+    """The trials of the scores as they came, the mixture, its members and all candidates on rows
+    held out."""
     matrix, weights = held.matrix, held.weights
     if weights == "counts":
         named = {name: take_weights_as_counts(clone(one)) for name, one in named.items()}
@@ -666,7 +667,8 @@ def judge_classes(
 
 
 def class_fits(named: Mapping[str, Any], classes: NDArray[Any] | None = None) -> dict[str, Fit]:
-    """The fits of calibrators to matrices; those of one score are fitted one class at a time.
+    """A fit to matrices for each calibrator. Calibrators of one score are fitted one class at a
+    time.
 
     ``classes`` is as in `fit_copies`.
     """
@@ -702,8 +704,8 @@ def _try_mixture(inner: Mapping[str, Trial], held: HeldOutMatrix, view: MemberVi
 
 
 def count_distinct(p: Array) -> int:
-    """How many different probabilities there are; distributions are counted on at most
-    `MOST_COUNTED` rows."""
+    """The number of different probabilities. Distributions are counted on at most `MOST_COUNTED`
+    rows."""
     if p.ndim == 1:
         return len(np.unique(p))
     p = p[:: -(-len(p) // MOST_COUNTED)]

@@ -238,7 +238,7 @@ def why_refused(
 
 
 def kept_in_words(scores_are: str) -> str:
-    """What rows get where no map is chosen, in words: the scores, or of points one rate.
+    """What rows get if the scores are kept, in words; for points it is one rate.
 
     >>> kept_in_words("points")
     'All rows get one rate'
@@ -297,7 +297,8 @@ def explanation(
 
 
 def why_preferred(board: Leaderboard) -> str:
-    """Why not the candidate of least log loss: nothing where that was chosen, or no calibration."""
+    """Why the candidate of least log loss was not chosen; empty if it was, or if the scores were
+    kept."""
     chosen = board.chosen
     best = next(row for row in board.rows if row is chosen or not row.certain)
     if best is chosen or BEFORE in (best.name, chosen.name):

@@ -341,5 +341,5 @@ def _fit_column_model(
 
 
 def _has_both_sides(data: Rows, rows: Index) -> bool:
-    """Whether some of these rows are positive and some negative in a column."""
+    """Whether some of these rows are positive in a column, and some negative."""
     return len(rows) > 0 and bool((data.class_counts(rows) > 0).all())

@@ -364,10 +364,10 @@ class TopLabelCalibrator(VectorCalibrator):
 def _top_labels(
     matrix: ScoreMatrix, before: TopLabel
 ) -> tuple[Array, NDArray[np.int8], Array | None]:
-    """The largest probability of each row, 1 where its class is right and −1 where not; weights.
+    """For each row its largest probability, 1 or −1 for whether that class is right, and a weight.
 
-    A row of m classes that are the largest together becomes a right one of weight 1/m, if one of
-    them is right, and a wrong one of the rest.
+    If m classes share the largest probability and one of them is right, the row becomes two: a
+    right one of weight 1/m, and a wrong one of the rest.
     """
     largest, right = np.empty(len(matrix)), np.empty(len(matrix))
     start = 0
@@ -391,8 +391,11 @@ def _top_labels(
 
 
 def combination_name(combine: str, code: Code) -> str:
-    """How the columns of a code are combined: as ``combine`` says, or for "auto" by normalisation
-    of one-vs-rest and by coupling of other codes."""
+    """The name of the rule that combines the columns of a code: ``combine``, or what "auto" stands
+    for.
+
+    "auto" is normalisation for one-vs-rest, and coupling for other codes.
+    """
     matrix = code.matrix.astype(np.float64)
     if combine == "auto":
         return "normalize" if NEEDS["normalize"].fits(matrix) else "coupling"
@@ -426,7 +429,8 @@ def rows_per_column(signs: NDArray[Any], weight: Array | None, calibrator: Any) 
 
 
 def one_sided_map(signs: NDArray[Any], weight: Array | None, calibrator: Any) -> Map | None:
-    """The constant map of a column that lacks rows of a side: (n₊ + 1)/(n + 2). Else None."""
+    """The constant map (n₊ + 1)/(n + 2) of a column without negatives or without positives; else
+    None."""
     used = signs != 0
     weight = None if weight is None else weight[used]
     positive, negative = (
@@ -457,7 +461,7 @@ def column_calibrator(given: Any) -> Calibrator:
 
 
 def ends_of_scores(scores: NDArray[Any], weight: Array | None) -> tuple[float, float]:
-    """The least and the largest score of the rows that count."""
+    """The smallest and the largest score of the rows of positive weight."""
     used = scores if weight is None or weight.all() else scores[weight > 0]
     return float(used.min()), float(used.max())
 
@@ -469,9 +473,10 @@ def fit_column(
     weight: Array | None,
     scale: ScoreScale | None = None,
 ) -> Calibrator | None:
-    """The calibrator of a column's scores, on the rows of its classes; None without any.
+    """A calibrator fitted to a column's scores of the rows that count in it; None if there are no
+    rows.
 
-    ``scale`` says what the scores of all columns are, if these are of one kind.
+    ``scale`` is that of all columns' scores, if they are of one kind.
     """
     used = signs != 0
     if weight is not None:

@@ -228,8 +228,11 @@ PROBES = 32
 
 
 class PathPart(NamedTuple):
-    """The part of a path that can matter: the bins where it begins, the λ where it ends, the least
-    criterion found so far, and the log-likelihoods at some λ."""
+    """The part of a path that can matter.
+
+    It holds the bins where the part begins, the λ where it ends, the least criterion found so far,
+    and the log-likelihoods at some λ.
+    """
 
     begin: PathBins
     end: float

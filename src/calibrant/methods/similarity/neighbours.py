@@ -117,11 +117,11 @@ class Neighbours(Rule):
 
     @property
     def start(self) -> float:
-        """The weight that each class has before neighbours are counted (smoothing)."""
+        """The weight that each class has before any neighbour is counted (smoothing)."""
         return START_WEIGHT[self.smoothing] / float(self.counts.sum())
 
     def weight_by_distance(self, near: Array) -> Array | float:
-        """How much a neighbour counts, given its distance to the metric's power."""
+        """The weight of a neighbour, given its distance raised to the metric's power."""
         offset = NEIGHBOUR_WEIGHTS[self.weights]
         if offset is None:
             return 1.0
@@ -229,9 +229,9 @@ ROUNDING = 1e-15
 
 @dataclass(frozen=True)
 class NearestRows:
-    """The candidates of some queries, in order of distance: those that count come first.
+    """The candidates of some queries, in order of distance; those that count come first.
 
-    Every calibration row that is as near as the last needed one, or tied with it, is a candidate.
+    Every calibration row that is at least as near as the last needed one is a candidate.
     """
 
     rows: Index
@@ -240,14 +240,14 @@ class NearestRows:
 
 
 def distance_of_weight(near: Array, mass: Array, need: float) -> Array:
-    """The distance up to which rows count: where their cumulated weight reaches what is needed."""
+    """The distance at which the cumulated weight of the nearest rows reaches what is needed."""
     last = np.argmax(mass >= need * (1 - TIE), axis=1)
     return np.asarray(near[np.arange(len(near)), last] * (1 + TIE))
 
 
 @dataclass(frozen=True, eq=False)
 class NeighbourSearch:
-    """Calibration rows that can be searched.
+    """Calibration rows, searched for the nearest to a query.
 
     Parameters
     ----------
@@ -378,7 +378,7 @@ class IndexSearch:
         return cls(NearestNeighbors(algorithm=algorithm, p=power).fit(cells))
 
     def __call__(self, queries: Array, codes: Array, count: int) -> Index:
-        """Which rows are the nearest, in any order."""
+        """The nearest rows of each query, in any order."""
         return np.asarray(self.index.kneighbors(queries, count, return_distance=False))
 
 
@@ -392,7 +392,7 @@ class AllPairs:
     weight: Array
 
     def __call__(self, queries: Array, codes: Array, count: int) -> Index:
-        """Which rows are the nearest."""
+        """The nearest rows of each query, in any order."""
         height = max(1, PAIRS // len(self.cells))
         found = []
         for start in range(0, len(queries), height):

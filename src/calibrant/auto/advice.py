@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq, isotonic_regression
 from scipy.special import ndtr, xlogy
 
@@ -37,13 +38,13 @@ MOST_CELLS = 200_000
 
 
 def advise(
-    scores: Any,
-    y: Any,
+    scores: ArrayLike,
+    y: ArrayLike,
     calibrator: Any = None,
     *,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
     segments: Any = None,
-    held_out: Any = None,
+    held_out: tuple[ArrayLike, ArrayLike] | None = None,
     pos_label: Any = None,
     classes: Any = None,
 ) -> tuple[Advice, ...]:

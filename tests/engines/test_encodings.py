@@ -57,7 +57,7 @@ def test_files_of_windows_are_read_named_and_written_as_they_came(tmp_path, way,
     bytes_ = gzip.decompress(out.read_bytes()) if packed else out.read_bytes()
     codec = "cp1252" if way == "cp1252" else "utf-16"
     assert bytes_[:2] == WAYS[way][:2]
-    written = bytes_.decode(codec).split("\n")
+    written = bytes_.decode(codec).split("\r\n")
     for before, after in zip(TEXT.split("\r\n"), written, strict=True):
         assert after.rpartition(";")[0] == before
     assert list(tmp_path.iterdir()) == [out, file] or set(tmp_path.iterdir()) == {out, file}
@@ -70,7 +70,7 @@ def test_standard_input_and_a_pipe(tmp_path):
     reading = ReadOptions(standard_input=io.BytesIO(WAYS["cp1252"]))
     assert apply(["-"], pipe, reading)[0] == 120
     assert os.read(reader, 100_000).startswith(
-        "Name;Größe;gekündigt;probability\n".encode("cp1252")
+        "Name;Größe;gekündigt;probability\r\n".encode("cp1252")
     )
     os.close(reader)
 

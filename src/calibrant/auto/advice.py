@@ -17,10 +17,11 @@ from scipy.special import ndtr, xlogy
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.columns import as_in_fit
 from calibrant.data.door import check_lengths, read_binary
+from calibrant.data.scale import ScoreScale
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segments import read_segments
 from calibrant.errors import AdviceWarning, InputError, caller_level
-from calibrant.fitting.base import few_events_warning
+from calibrant.fitting.base import direction_of, few_events_warning
 from calibrant.fitting.held_out import HeldOutCells, Trial, fit_copies, losses_of_units, try_all
 from calibrant.fitting.registry import to_calibrator
 from calibrant.losses import logit, sigmoid
@@ -97,7 +98,9 @@ def advise(
     rows = read_binary(scores, y, sample_weight, **options)
     table = ScoreTable.from_rows(rows)
     names = LabelNames.of(rows.classes, rows.pos_label)
-    advice = list(advise_table(table, to_calibrator(calibrator), names=names))
+    asked = getattr(calibrator, "direction_", said_direction(calibrator))
+    side = direction_of(table, asked)
+    advice = list(advise_table(table, to_calibrator(calibrator), names=names, direction=side))
     if held_out is not None:
         if not isinstance(held_out, (tuple, list)) or len(held_out) != 2:
             raise InputError("held_out must be a pair: the scores and the labels of held-out rows.")
@@ -121,28 +124,45 @@ def advise_table(
     *,
     names: LabelNames | None = None,
     judged: CurveHeldOut | None = None,
+    direction: str = "rising",
 ) -> tuple[Advice, ...]:
     """The checks that need only a table, and perhaps a calibrator (fitted or not).
 
     ``names`` says what the labels are called. ``judged`` is how `BLS` did on what was held out of
-    the table; None if that is to be found here.
+    the table; None if that is to be found here. In the direction "falling" low scores mean the
+    positive label: the table is read the other way.
     """
     if not table:
         raise InputError("table must hold at least one score, but it is empty.")
     if len(table) > MOST_CELLS:
         table = table.pool(MOST_CELLS)
-    fitted, look, names = _map_of_one_score(calibrator), first_look(table), names or LabelNames()
+    fitted, scale, names = _map_of_one_score(calibrator), table.scale, names or LabelNames()
+    if direction == "falling":
+        table, names = table.mirrored(), names._replace(face="check")
+        fitted = None if fitted is None else fitted.mirrored(scale.centre)
+    look = first_look(table)
     checks = [advise_first_look(look, names)]
     if look.found != "one class":  # else that is all there is to say
         checks.append(advise_few_cases(table, calibrator, look, names))
         checks.append(advise_separated(table))
         checks.append(advise_prior_shift(table, names.face, judged))
-        checks.append(advise_score_scale(table))
+        checks.append(advise_score_scale(scale))
         if look.found != "wrong way":
             checks.append(advise_falling_rate(table))
         if fitted is not None:
             checks.append(advise_map(table, fitted))
     return tuple(chain.from_iterable(checks))
+
+
+def said_direction(calibrator: Any) -> str:
+    """The direction that a calibrator, fitted or not, was given; of others "rising".
+
+    >>> said_direction("platt"), said_direction(BLS(direction="falling"))
+    ('rising', 'falling')
+    """
+    params = getattr(calibrator, "params", {})
+    said: str = getattr(calibrator, "direction", params.get("direction", "rising"))
+    return said
 
 
 def _map_of_one_score(calibrator: Any) -> Map | None:
@@ -249,9 +269,9 @@ def advise_first_look(look: FirstLook | ClassLook, names: Any) -> Iterator[Advic
         yield Advice(SAID_FIRST[look.found], look.headline(names), known)
 
 
-def advise_score_scale(table: ScoreTable) -> Iterator[Advice]:
+def advise_score_scale(scale: ScoreScale) -> Iterator[Advice]:
     """Advice where scores look like percentages, or like points of some scale."""
-    low, high, kind = float(table.scores[0]), float(table.scores[-1]), table.scale.kind
+    low, high, kind = float(scale.low), float(scale.high), scale.kind
     ends = f"the scores go from {low:.4g} to {high:.4g}"
     words = {
         "percentages": f"{ends} and look like percentages: the figures before calibration are of "

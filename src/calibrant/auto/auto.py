@@ -16,7 +16,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant.array_types import Array
 from calibrant.auto.advice import Advice, advise_first_look, advise_table, warn_of
-from calibrant.auto.why import POINTS, SOFT, Leaderboard, explanation, why_refused, why_too_few
+from calibrant.auto.why import (
+    POINTS,
+    SOFT,
+    Leaderboard,
+    explanation,
+    why_refused,
+    why_too_few,
+    with_verdict,
+)
 from calibrant.data.columns import to_column
 from calibrant.data.door import (
     Limit,
@@ -28,6 +36,7 @@ from calibrant.data.door import (
     read_weight,
     row_blocks,
 )
+from calibrant.data.scale import ScoreScale
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.data.score_table import ScoreTable, table_in_rows
 from calibrant.errors import InputError, ParameterError
@@ -49,8 +58,8 @@ from calibrant.fitting.folds import (
     is_fold_count,
 )
 from calibrant.fitting.held_out import (
-    CLASS_ERRORS,
-    ONE_SIDED,
+    ERRORS_AHEAD,
+    ERRORS_AHEAD_OF_CLASSES,
     Fit,
     HeldOutCells,
     HeldOutMatrix,
@@ -87,6 +96,7 @@ from calibrant.rules.base import Map
 from calibrant.rules.softmax import VectorMixture, seen_by_members
 from calibrant.solvers.threads import one_thread
 from calibrant.solvers.weights import mixture_weights
+from calibrant.tensors import on_host
 
 #: what calibrates scores alone: the first kind takes two classes, the others several
 KINDS = (Calibrator, VectorCalibrator, CodedCalibrator)
@@ -443,14 +453,17 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
     ) -> Self:
         self._judged = None
         super()._learn(table, classes, pos_label, fit)
-        names = LabelNames.of(classes, pos_label)
         known: Any = None if self.chosen_ == FEATURES else self.calibrator_
-        falling = self.direction_ == "falling"
-        read = self._in_rows(table.mirrored() if falling else table)
-        self.advice_ = advise_table(read, known, names=names, judged=self.__dict__.pop("_judged"))
-        if falling:  # it was fitted to mirrored scores
+        if self.direction_ == "falling":  # it was fitted to mirrored scores
             known.direction = known.direction_ = self.direction_
             known.map_, known.score_range_ = self.map_, self.score_range_
+        self.advice_ = advise_table(
+            self._in_rows(table),
+            known,
+            names=LabelNames.of(classes, pos_label),
+            judged=self.__dict__.pop("_judged"),
+            direction=self.direction_,
+        )
         return self
 
     @one_thread()
@@ -466,10 +479,12 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
 
         ``distinct`` says how many different predictions each of them makes.
         """
-        errors = CLASS_ERRORS if self.scores_are_ == "distributions" else ONE_SIDED
+        errors = ERRORS_AHEAD_OF_CLASSES if self.scores_are_ == "distributions" else ERRORS_AHEAD
         costly = {FEATURES} & set(trials)
         sample = held.sample
-        chosen, tied = choose(trials, sample, right=self.p_value_, errors=errors, demanding=costly)
+        chosen, tied = choose(
+            trials, sample, p_value=self.p_value_, errors=errors, demanding=costly
+        )
         rows = standings(
             trials, sample, level=self.level, chosen=chosen, tied=tied, distinct=distinct
         )
@@ -484,7 +499,9 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
 
     def _fit_classes(self, scores: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
         self._refuse_pos_label()
-        matrix, classes = read_matrix(scores, y, sample_weight, self.classes)
+        # of few classes members see a copy of the rows, which is made where NumPy is
+        stays = count_columns(scores) > FEW_CLASSES
+        matrix, classes = read_matrix(scores, y, sample_weight, self.classes, on_device=stays)
         if self._whole is not None:
             matrix = replace(matrix, whole=self._whole)
         named = self._named(KINDS)
@@ -498,7 +515,7 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         trials = judge_classes(named, held, progress=self.progress)
         n, k = len(matrix), matrix.n_classes
         step = 1 if k <= FEW_CLASSES else -(-n // max(COUNTED_NUMBERS // k, 1))
-        counted, out = matrix.scores[::step], reasons_left_out(k, n)
+        counted, out = on_host(matrix.scores[::step]), reasons_left_out(k, n)
         distinct = {name: count_distinct(trial.map(counted)) for name, trial in trials.items()}
         self._take_candidate(trials, held, distinct, left_out=out)
         self.pairs_, self.advice_ = {}, tuple(advise_first_look(self.look_, ClassNames.of(classes)))
@@ -526,13 +543,26 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
             first = self.look_.headline(known)
         else:
             labels = names if isinstance(names, LabelNames) else None
-            first = self.look_.headline(labels or LabelNames.of(self.classes_, self.pos_label_))
+            labels = labels or LabelNames.of(self.classes_, self.pos_label_)
+            falling = self.direction_ == "falling"
+            first = self.look_.headline(labels._replace(face="check") if falling else labels)
+            if falling and self.refused_ is not None and self.score_range_ is not None:
+                came = ScoreScale(self.score_range_.low, self.score_range_.high)
+                first = (
+                    f"{first} Low scores mean {labels.named(True)}: they are read as {came.turned}."
+                ).strip()
         if self.leaderboard_ is None:
             return f"{first} {self.refused_}".strip()
         known_of_scores = (self.refused_, self.scores_are_, self.p_value_)
         choice = explanation(self.leaderboard_, *known_of_scores, useless=self.look_.unproven)
         columns = features_in_words(self.calibrator_) if self._by_features else ""
         return f"{first} {choice} {columns}".strip()
+
+    def _html_repr(self) -> str:
+        """scikit-learn's box; once fitted with the verdict and the leaderboard below it."""
+        box: str = super()._html_repr()
+        fitted = self.__sklearn_is_fitted__()
+        return with_verdict(box, self.explain(), self.leaderboard_) if fitted else box
 
     def to_fitted(self) -> Fitted:
         """The fitted state as a plain value, as `save` writes it; its provenance has the choice."""

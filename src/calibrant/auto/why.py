@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -195,6 +196,12 @@ def _shown_error(value: float) -> str:
 def _saved_figures(row: Standing, auc: float | None) -> dict[str, Any]:
     values = {"log_loss": row.log_loss, "brier": row.brier, "auc": auc}
     return {name: json_ready(value) for name, value in values.items() if value is not None}
+
+
+def with_verdict(box: str, said: str, board: Leaderboard | None = None) -> str:
+    """scikit-learn's box of an estimator with what came of its fit below it, for notebooks."""
+    table = "" if board is None else board._repr_html_()
+    return f'{box}<p style="max-width:60em">{html.escape(said)}</p>{table}'
 
 
 # --- The choice in words --------------------------------------------------------------------------

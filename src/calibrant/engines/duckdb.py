@@ -318,7 +318,7 @@ def _csv_source(path: Path, wanted: list[str], counted: bool = True) -> Source:
         f"hive_partitioning=false{options})"
     )
     types = ("VARCHAR",) * len(names)
-    return Source(path, "csv", names, columns, types, relation, separator, rows)
+    return Source(path, "csv", names, columns, types, relation, separator, line_end, rows)
 
 
 _SHORTEN = "Shorten the long field or leave that column out, or write the file as Parquet."
@@ -631,6 +631,7 @@ class Source:
     types : the SQL type of each
     relation : the table function that reads the file
     separator : between the fields of a CSV file
+    line_end : of a CSV file whose rows were counted
     rows : how many there must be, where that is known apart from the reader
     encoding : of a CSV file; ``relation`` reads UTF-8
     folders : how many of the columns, the last ones, stand in the names of the file's folders
@@ -643,6 +644,7 @@ class Source:
     types: tuple[str, ...]
     relation: str
     separator: str = ","
+    line_end: str | None = None
     rows: int | None = None
     encoding: Encoding = UTF8
     folders: int = 0

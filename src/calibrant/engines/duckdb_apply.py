@@ -302,6 +302,8 @@ class _ApplyJob:
         if kind == "csv":
             kept = first.separator if first.separator != "\t" else ","
             options += f", DELIMITER {literal(chr(9) if ending == '.tsv' else kept)}"
+            if first.line_end:
+                options += f", NEW_LINE {literal(first.line_end)}"
         if packed:
             options += ", COMPRESSION gzip"
         command = f"COPY ({query}) TO {literal(str(temporary))} ({options}, USE_TMP_FILE false)"

@@ -20,6 +20,15 @@ from calibrant.array_types import Array
 from calibrant.data.columns import to_narwhals
 from calibrant.data.lazy import LAZY, Column, left_join, with_ln_or_sqrt
 from calibrant.errors import InputError, import_extra
+from calibrant.export.lookup_tables import (
+    Grid,
+    column_steps,
+    grid_of,
+    one_row_per_cell,
+    parameter_table,
+    regions_by_cell,
+    stacked_plans,
+)
 from calibrant.losses import LARGEST, SMALLEST
 from calibrant.rules.base import Map, VectorMap
 from calibrant.rules.plan import nodes
@@ -34,15 +43,6 @@ from calibrant.rules.plan.nodes import (
     flat_value,
     line_columns,
     on_line,
-)
-from calibrant.rules.plan.tables import (
-    Grid,
-    column_steps,
-    grid_of,
-    one_row_per_cell,
-    parameter_table,
-    regions_by_cell,
-    stacked_plans,
 )
 from calibrant.rules.segmented import Segmented
 

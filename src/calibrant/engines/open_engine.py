@@ -23,7 +23,6 @@ from calibrant.data.lazy import (
     grouped_table,
     row_count,
 )
-from calibrant.data.scale import ScoreScale
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable, pooling_facts
 from calibrant.data.segments import NewSegments
@@ -323,7 +322,7 @@ class FileScores:
     by_segment : the table of each segment, where asked for
     rows, y, features : the rows one by one, their labels and a frame of columns beside the score,
         where asked for
-    mirror : the scale of the scores as they came, where they are read the other way
+    came : the same with the scores as they came, where they are read the other way
     """
 
     data: Any
@@ -335,20 +334,23 @@ class FileScores:
     rows: Rows | None = None
     y: Any = None
     features: Any = None
-    mirror: ScoreScale | None = None
+    came: FileScores | None = None
 
     @property
     def several(self) -> bool:
         """Whether the scores are of several classes."""
         return isinstance(self.data, ScoreMatrix)
 
+    @property
+    def as_came(self) -> FileScores:
+        """The same with the scores as they came."""
+        return self if self.came is None else self.came
+
     def mirrored(self) -> FileScores:
         """The same scores turned round, for files where a low score means the positive label."""
         scale = self.data.scale
         tables = {key: one.part_of(scale).mirrored() for key, one in self.by_segment.items()}
-        facts = {**self.facts, "direction": "falling"}
-        turned = self.data.mirrored()
-        return replace(self, data=turned, by_segment=tables, facts=facts, mirror=scale)
+        return replace(self, data=self.data.mirrored(), by_segment=tables, came=self)
 
     @property
     def document(self) -> dict[str, Any]:
@@ -451,9 +453,10 @@ def check_rows(rows: int, expected: Sequence[int | None], first: str) -> None:
         return
     what = first if len(expected) == 1 else f"{first} and the other files"
     raise InputError(
-        f"all {sum(known):,} rows of {what} must be read, but {rows:,} were. This is a mistake of "
-        "the reader, so nothing is written. Save the data in another way, for example as Parquet, "
-        "and please report it."
+        f"all {sum(known):,} rows of {what} must be read, but {rows:,} were, so nothing is "
+        "written. Of a CSV file, is a line longer than 2,000,000 bytes, the most that can be read? "
+        "Shorten its long field or leave that column out. If not, it is a mistake of the reader: "
+        "save the data as Parquet, and please report it."
     )
 
 

@@ -686,7 +686,7 @@ class Crossings:
 
     def sums(self, values: NDArray[Any], rows: slice, into: NDArray[Any]) -> None:
         """Add the values of some rows (a line for each) to the sums of all groups they are in."""
-        from calibrant.solvers._kernel import add_to_groups
+        from calibrant.metrics._kernel import add_to_groups
 
         where = (self.first, self.second, self.width, self.offset, self.place)
         add_to_groups(self.codes[:, rows], *where, values, into)

@@ -25,6 +25,7 @@ from calibrant.metrics.chance import (
 )
 from calibrant.metrics.point_measures import area
 from calibrant.metrics.tables import class_sizes
+from calibrant.tensors import on_host
 
 # --------------------------------------------------------------------------------------------------
 # What must be known of scores before anything else: both classes, their direction, their worth
@@ -40,7 +41,7 @@ FEW = 10
 #: the chance that it seems to where it does not
 BINS, BIN_ROWS, BIN_CASES, ALPHA = 20, 50.0, 5.0, 1e-3
 
-Face = Literal["python", "command line", "page", "check"]
+Face = Literal["python", "command line", "page", "check", "evaluate"]
 Found = Literal["one class", "wrong way", "nothing", "no order", "not told", "something"]
 
 
@@ -48,7 +49,8 @@ class LabelNames(NamedTuple):
     """The names of the labels in a headline, and where the headline is read.
 
     ``label`` is the name of their column. The two labels are None where they are not known.
-    ``face`` is where the headline is read: a page may be read by users of either.
+    ``face`` is where the headline is read: a page may be read by users of either, and where
+    probabilities are measured no direction can be said.
     """
 
     label: str = ""
@@ -60,8 +62,8 @@ class LabelNames(NamedTuple):
     def of(cls, classes: Any, pos_label: Any, label: str = "", face: Face = "python") -> LabelNames:
         """The names, from both classes and the positive one.
 
-        >>> LabelNames.of(["no", "yes"], "yes").question
-        "Did you mean pos_label='no'?"
+        >>> LabelNames.of(["no", "yes"], "yes", face="evaluate").question
+        "Is it 'no' that is meant? Say --pos-label no."
         """
         positive = plain(pos_label)
         others = [plain(one) for one in classes if plain(one) != positive]
@@ -74,16 +76,23 @@ class LabelNames(NamedTuple):
 
     @property
     def question(self) -> str:
-        """The question to ask where scores run the wrong way: was the other label meant as the
-        positive one, or was something turned round?"""
+        """What may have gone wrong where scores run the wrong way: low scores mean the positive
+        label, or the other label was meant; in a check of new rows, something was turned round."""
         if self.face == "check":
             return "Are the labels or the scores turned round?"
         if self.negative is None:
             return "Did you mean the other label as pos_label?"
         typed = f"--pos-label {shell_quoted(str(self.negative))}"
-        written = f"pos_label={self.negative!r}"
-        options = {"command line": typed, "python": written, "page": f"{written} ({typed})"}
-        return f"Did you mean {options[self.face]}?"
+        other = self._said(f"pos_label={self.negative!r}", typed)
+        meant = f"Is it {self.negative!r} that is meant? Say {other}."
+        if self.face == "evaluate":
+            return meant
+        falling = self._said('direction="falling"', "--direction falling")
+        return f"Do low scores mean {self.positive!r}, as credit scores do? Say {falling}. {meant}"
+
+    def _said(self, written: str, typed: str) -> str:
+        """An option as it is written in Python, typed on the command line, or both on a page."""
+        return {"python": written, "page": f"{written} ({typed})"}.get(self.face, typed)
 
     @property
     def other(self) -> str:
@@ -277,11 +286,11 @@ FoundInClasses = Literal[
 
 #: classes that a headline names
 SHOWN = 8
-#: the most scores that are looked at, but at least so many rows: of more rows, every second,
-#: third, … is taken
-MOST_SCORES, LEAST_ROWS = 2**22, 1000
 #: with more classes than this no column is compared with another class
 MOST_COMPARED = 200
+#: the most scores that are looked at, and with more classes than `MOST_COMPARED`, but at least so
+#: many rows: of more rows, every second, third, … is taken
+MOST_SCORES, MOST_OF_MANY, LEAST_ROWS = 2**22, 2**19, 500
 #: what swapping must gain in AUC, for each class
 LEAST_GAIN = 0.05
 #: the chance that any class is wrongly said to run the wrong way, and that any columns are wrongly
@@ -419,7 +428,8 @@ def class_look(matrix: ScoreMatrix, weights: str = "importance") -> ClassLook:
     chance at 0.1 % for all orders together (Bonferroni), and higher than turning scores round
     would give. "nothing": the interval of the mean lies between 0.45 and 0.55, no class's begins
     above ½, and no column differs between a class and the rest (p < 0.001 for all together), else
-    "no order". O(nk log n), on 2²² scores at most; orders of columns up to 200 classes.
+    "no order". O(nk log n), on 2²² scores at most; orders of columns up to 200 classes, and of
+    more 2¹⁹ scores.
 
     Examples
     --------
@@ -460,12 +470,14 @@ def class_look(matrix: ScoreMatrix, weights: str = "importance") -> ClassLook:
 
 def rows_to_rank(matrix: ScoreMatrix) -> ScoreMatrix:
     """Enough of the rows for AUCs, with logits turned into logarithms of probabilities."""
-    most = max(MOST_SCORES // matrix.n_classes, LEAST_ROWS)
+    many = matrix.n_classes > MOST_COMPARED
+    most = max((MOST_OF_MANY if many else MOST_SCORES) // matrix.n_classes, LEAST_ROWS)
     if len(matrix) > most:
         matrix = matrix.take(np.arange(0, len(matrix), -(-len(matrix) // most)))
+    scores = on_host(matrix.scores)
     if matrix.looks_like_probabilities:
-        return matrix
-    z = matrix.scores.astype(np.float64)
+        return ScoreMatrix(scores, matrix.codes, matrix.weight)
+    z = scores.astype(np.float64)
     z -= z.max(axis=1, keepdims=True)
     z -= np.log(np.exp(z).sum(axis=1, keepdims=True))
     return ScoreMatrix(z, matrix.codes, matrix.weight)

@@ -478,7 +478,7 @@ class TablePairs:
 
         A row is no pair with itself.
         """
-        from calibrant.solvers._kernel import pair_sums
+        from calibrant.metrics._kernel import pair_sums
 
         within = np.einsum("ij,ij->i", apart, apart) - own.sum(axis=1)
         between = pair_sums(np.ascontiguousarray(apart), self._decay)
@@ -568,7 +568,7 @@ class _RowBlock:
 
         The product is [y = y'] − p'_y − p_y' + ⟨p, p'⟩.
         """
-        from calibrant.solvers._kernel import same_class_sums
+        from calibrant.metrics._kernel import same_class_sums
 
         crossed = np.take_along_axis(self.blurred, codes, axis=1).sum(axis=0)
         return np.asarray(same_class_sums(self.near, codes) - 2.0 * crossed + self.constant)

@@ -25,6 +25,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from calibrant.array_types import Array, Index
 from calibrant.auto.advice import known_rows, warn_of
 from calibrant.auto.auto import AutoCalibrator
+from calibrant.auto.why import with_verdict
 from calibrant.data.columns import column_kinds, column_names, plain, reorder_columns, to_column
 from calibrant.data.door import (
     Limit,
@@ -51,8 +52,8 @@ from calibrant.fitting.model_scores import (
     Method,
     ModelClassifier,
     ModelFits,
-    Part,
     PredictsRows,
+    ScoredPart,
     check_array_api,
     find_columns,
     may_be_probabilities,
@@ -376,6 +377,61 @@ class CalibratedClassifier(ModelClassifier):
             labels = self.classes_[best]
         return as_came(X, labels)  # type: ignore[no-any-return]
 
+    def explain(self) -> str:
+        """Which rows the calibrator learned from, and what came of it: of an automatic choice the
+        verdict with its figures, of an ensemble that of each member.
+
+        >>> from sklearn.datasets import make_classification
+        >>> X, y = make_classification(400, random_state=0)
+        >>> print(CalibratedClassifier(calibrator="platt").fit(X, y).explain())
+        Platt learned from the scores of LogisticRegression (predict_proba) of rows that it had \
+not seen, fold after fold; the model was then fitted again, to all rows. What this gains was not \
+measured: calibrant.evaluate says it, on other rows.
+        """
+        check_is_fitted(self, "members_")
+        verdicts = [
+            member.calibrator.explain()
+            for member in self.members_
+            if hasattr(member.calibrator, "explain")
+        ]
+        if len(verdicts) > 1:
+            verdicts = [f"Member {i}: {said}" for i, said in enumerate(verdicts, start=1)]
+        unknown = "What this gains was not measured: calibrant.evaluate says it, on other rows."
+        return " ".join([self._learned_from(), *(verdicts or [unknown])])
+
+    def _learned_from(self) -> str:
+        """Which scores the calibrator was fitted to, in words."""
+        first, kind = self.members_[0], cv_kind(self.cv)
+        given: Any = first.calibrator
+        if isinstance(given, CodedCalibrator):
+            given = given.calibrator
+        model, one = type(first.estimator).__name__, type(given).__name__
+        if isinstance(first.estimator, FrozenEstimator):
+            model, kind = type(first.estimator.estimator).__name__, "prefit"
+        of = "the model" if first.input == "function" else f"{model} ({first.input})"
+        if self.ensemble:
+            return (
+                f"The probabilities of {len(self.members_)} models, {model} with a calibrator "
+                f"({one}) for each fold, are averaged."
+            )
+        return {
+            "prefit": f"{one} learned from the scores of {of}, which was fitted before.",
+            "train": f"{one} learned from the scores of {of} of the rows that it was fitted to.",
+            "fraction": f"{one} learned from the scores of {of} of rows that were held out.",
+            "folds": f"{one} learned from the scores of {of} of rows that it had not seen, fold "
+            "after fold; the model was then fitted again, to all rows.",
+        }[kind]
+
+    def _html_repr(self) -> str:
+        """scikit-learn's box; once fitted with what `explain` says below it, and the leaderboard of
+        an automatic choice."""
+        box: str = super()._html_repr()
+        if not hasattr(self, "members_"):
+            return box
+        alone = self.members_[0] if len(self.members_) == 1 else None
+        board = None if alone is None else getattr(alone.calibrator, "leaderboard_", None)
+        return with_verdict(box, self.explain(), board)
+
     def to_fitted(self) -> Fitted:
         """The calibrator as a plain value for `save`: a map of the **model's scores**.
 
@@ -589,11 +645,11 @@ FittedModel = tuple[Any, Index | None]
 class ModelToKeep(NamedTuple):
     """A model that is kept for predictions, and the parts of scores that its calibrator learns.
 
-    Part i was scored by model i of ``scored_by``: a fold's, or the kept one itself.
+    ScoredPart i was scored by model i of ``scored_by``: a fold's, or the kept one itself.
     """
 
     kept: FittedModel
-    parts: list[Part]
+    parts: list[ScoredPart]
     scored_by: list[FittedModel]
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant.array_types import Array
 from calibrant.errors import InputError, ParameterError
+from calibrant.export.lookup_tables import column_steps, stacked_plans
 from calibrant.export.onnx.graph import (
     Graph,
     Tensor,
@@ -29,13 +30,12 @@ from calibrant.export.onnx.graph import (
     sum_of,
     tensor_info,
 )
-from calibrant.fitting.fitted import map_of, to_fitted_map, tree_parts_of
+from calibrant.fitting.fitted import TreeParts, map_of, to_fitted_map, tree_parts_of
 from calibrant.losses import LARGEST, log_p, logit
 from calibrant.rules import combiners
 from calibrant.rules.base import Map, VectorMap
 from calibrant.rules.plan import nodes
 from calibrant.rules.plan.nodes import Node, Number, Pieces, PlanColumn, PlanPrinter, values_of
-from calibrant.rules.plan.tables import TreeParts, column_steps, stacked_plans
 from calibrant.version import __version__
 
 #: the domain of operators for classical models

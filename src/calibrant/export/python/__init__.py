@@ -17,14 +17,14 @@ import numpy as np
 
 from calibrant.array_types import Array
 from calibrant.errors import ParameterError
+from calibrant.export.lookup_tables import find_borders
 from calibrant.export.python import helpers
-from calibrant.fitting.fitted import Fitted, map_of, to_fitted_map, tree_parts_of
+from calibrant.fitting.fitted import Fitted, TreeParts, map_of, to_fitted_map, tree_parts_of
 from calibrant.rules.base import Map, VectorMap
 from calibrant.rules.piecewise import read_probability
 from calibrant.rules.plan import nodes
 from calibrant.rules.plan.interpreter import evaluate
 from calibrant.rules.plan.nodes import Node, PlanPrinter, use_counts
-from calibrant.rules.plan.tables import TreeParts, find_borders
 from calibrant.version import __version__
 
 __all__ = ["to_python"]

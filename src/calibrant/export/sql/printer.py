@@ -12,6 +12,14 @@ import numpy as np
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.score_table import HALF, LEAST
+from calibrant.export.lookup_tables import (
+    Grid,
+    StackedPlans,
+    grid_of,
+    parameter_table,
+    regions_by_cell,
+    stacked_plans,
+)
 from calibrant.export.sql.dialects import (
     SMALLEST_NORMAL,
     Dialect,
@@ -27,18 +35,11 @@ from calibrant.export.sql.dialects import (
     table_name,
     text_literal,
 )
+from calibrant.export.sql.ranges import EVERYWHERE, Range, ends_of, value_range, widened
 from calibrant.losses import LARGEST, SMALLEST, logit
 from calibrant.rules.plan import nodes
 from calibrant.rules.plan.interpreter import evaluate
-from calibrant.rules.plan.nodes import Node, Number, Pieces, PlanColumn, PlanPrinter, Range, Regions
-from calibrant.rules.plan.tables import (
-    Grid,
-    StackedPlans,
-    grid_of,
-    parameter_table,
-    regions_by_cell,
-    stacked_plans,
-)
+from calibrant.rules.plan.nodes import Node, Number, Pieces, PlanColumn, PlanPrinter, Regions
 
 SQL = nodes.PlanTarget(
     "SQL",
@@ -83,7 +84,7 @@ class SqlPrinter(PlanPrinter[str]):
 
     writer: SqlWriter
     score: str
-    here: Range = nodes.EVERYWHERE
+    here: Range = EVERYWHERE
     known: dict[Node, str] = field(default_factory=dict)
     ranges: Mapping[Node, Range] = field(default_factory=dict)
     columns: Mapping[PlanColumn, str] = field(default_factory=dict)
@@ -104,7 +105,7 @@ class SqlPrinter(PlanPrinter[str]):
 
     def reach(self, node: Node) -> Range:
         """The least and the largest value that a node can have here."""
-        return nodes.value_range(node, self.here, self.ranges)
+        return value_range(node, self.here, self.ranges)
 
     def for_scores_between(self, low: float, high: float) -> SqlPrinter:
         """A printer for a branch that only scores in an interval get to."""
@@ -145,7 +146,7 @@ class SqlPrinter(PlanPrinter[str]):
     def _clip_ends(self, node: nodes.Clip) -> tuple[str | None, str | None]:
         """The ends of a clipped value as SQL; None for one that the value cannot pass."""
         least, most = self.reach(node.x)
-        (_, low), (high, _) = nodes.ends_of(node.low), nodes.ends_of(node.high)
+        (_, low), (high, _) = ends_of(node.low), ends_of(node.high)
         return (
             self.number(node.low) if least < low else None,
             self.number(node.high) if most > high else None,
@@ -177,7 +178,7 @@ class SqlPrinter(PlanPrinter[str]):
             return self._log_function(term)
         text = self.operand(term) if not isinstance(term, FUNCTIONS) else self.write(term)
         low, high = self.here
-        largest = max(map(abs, nodes.ends_of(coefficient)))
+        largest = max(map(abs, ends_of(coefficient)))
         inner = term.x if isinstance(term, nodes.Clip) else term
         tiny = isinstance(inner, nodes.Input) and low < TINY and high > -TINY and largest <= 0.5
         return guarded_factor(text, self.dialect) if tiny else text
@@ -238,7 +239,7 @@ class SqlPrinter(PlanPrinter[str]):
 
     def _reached_regions(self, node: nodes.StepPieces | nodes.LinePieces) -> list[Regions]:
         """The regions of each table of pieces that scores can reach here."""
-        if self.here == nodes.EVERYWHERE or not node.places[0].by_input:
+        if self.here == EVERYWHERE or not node.places[0].by_input:
             return [place.regions for place in node.places]
         return [place.regions.within(*self.here) for place in node.places]
 
@@ -280,7 +281,7 @@ class SqlPrinter(PlanPrinter[str]):
                 continue
             s = own._factor_of(node.x, 0.0)
             text = line_by_numbers(s, piece, self.writer)
-            range_ = nodes.widened(*sorted((float(pieces.low[i]), float(pieces.high[i]))))
+            range_ = widened(*sorted((float(pieces.low[i]), float(pieces.high[i]))))
             least, most = ends.get("least"), ends.get("most")
             if pieces.are_shares and not ends:
                 least, most = _ends_to_clamp(node, piece, own.here if known else None, range_)
@@ -315,7 +316,7 @@ class SqlPrinter(PlanPrinter[str]):
             if isinstance(value, nodes.Sigmoid):
                 known = (
                     sigmoid_of(text, self.dialect, exp_is_finite(range_)),
-                    nodes.value_range(value, here.here, {**self.ranges, lines: range_}),
+                    value_range(value, here.here, {**self.ranges, lines: range_}),
                 )
             texts.append(here.with_variable(node.variable, *known).write(node.body))
         return comparison_tree(self.score, [low for low, *_ in leaves], texts, self.dialect)
@@ -962,7 +963,7 @@ def _with_small_products(node: Node) -> Node:
         return node
     terms = []
     for i, (c, term) in enumerate(node.terms):
-        largest = max(map(abs, nodes.ends_of(c))) * max(map(abs, nodes.value_range(term)))
+        largest = max(map(abs, ends_of(c))) * max(map(abs, value_range(term)))
         cut = nodes.Clip(term, *_factor_limits(node, i)) if largest > HUGE else term
         terms.append((c, cut))
     same = all(new is old for (_, new), (_, old) in zip(terms, node.terms, strict=True))
@@ -983,7 +984,7 @@ def _factor_limits(node: nodes.Linear, i: int) -> tuple[Number, Number]:
         low, high = np.minimum(*both), np.maximum(*both)
     else:
         others = nodes.Linear(0.0, node.terms[:i] + node.terms[i + 1 :])
-        rest = max(map(abs, nodes.value_range(others)))
+        rest = max(map(abs, value_range(others)))
         high = 2.0 * (STEEPEST + rest + np.abs(base)) / np.abs(c)
         # two terms of a margin have no end, but only one of them is large at a time
         high = np.minimum(high, HUGE / np.maximum(np.abs(c), HUGE / nodes.LARGEST_DOUBLE))

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq, isotonic_regression
 from scipy.special import ndtr, xlogy
 
@@ -37,13 +38,13 @@ MOST_CELLS = 200_000
 
 
 def advise(
-    scores: Any,
-    y: Any,
+    scores: ArrayLike,
+    y: ArrayLike,
     calibrator: Any = None,
     *,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
     segments: Any = None,
-    held_out: Any = None,
+    held_out: tuple[ArrayLike, ArrayLike] | None = None,
     pos_label: Any = None,
     classes: Any = None,
 ) -> tuple[Advice, ...]:
@@ -295,8 +296,8 @@ def advise_map(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
         yield Advice(
             "zero_or_one",
             f"{shown_percent(share)} of these rows get a probability of exactly 0 or 1{cost}: a "
-            "single surprise makes the log loss infinite. Use a smoothed method, such as "
-            'Isotonic(smoothing="laplace") or BLS.',
+            "single surprise makes the log loss infinite. Use BLS, or a method with smoothing, "
+            'such as isotonic regression with smoothing="laplace".',
             {"share": share, "wrong": wrong},
         )
     made = table.through(fitted)
@@ -309,7 +310,7 @@ def advise_map(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
             "auc_lost",
             f"{len(table):,} distinct scores become {values:,} probabilities, and AUC falls from "
             f"{before:.4f} to {after:.4f} on these rows. Rank by the scores, or use a map without "
-            'ties, such as Isotonic(interpolation="centred") or BLS.',
+            'ties: BLS, or isotonic regression with interpolation="centred".',
             {"before": before, "after": after, "distinct": len(table), "values": values},
         )
 
@@ -351,7 +352,7 @@ def advise_falling_rate(table: ScoreTable) -> Iterator[Advice]:
         f"the share of positives falls from {rate[high]:.3f} at scores around {at[0]:.4g} to "
         f"{rate[worst]:.3f} around {at[1]:.4g} (p < {1 / (REPLICATES + 1):g}): higher scores do "
         "not always mean higher probability here. Find out why, or use a method that may fall: "
-        "ENIR, ABB or BLS(monotone=False).",
+        "ENIR, ABB, or BLS with monotone=False.",
         {"high": float(rate[high]), "low": float(rate[worst]), "from": at[0], "to": at[1]},
     )
 

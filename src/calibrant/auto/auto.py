@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -100,6 +100,21 @@ from calibrant.tensors import on_host
 
 #: what calibrates scores alone: the first kind takes two classes, the others several
 KINDS = (Calibrator, VectorCalibrator, CodedCalibrator)
+
+
+AnyCalibrator = Calibrator | VectorCalibrator | CodedCalibrator
+
+
+class Splitter(Protocol):
+    """What splits rows, such as scikit-learn's ``TimeSeriesSplit()``."""
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterable[Any]:
+        """The (train, test) rows of each split."""
+        ...
+
+
+#: how rows are held out: folds, a fraction, a splitter, or the splits themselves
+Cv = int | float | Splitter | Iterable[Any] | None
 
 
 class Candidates:
@@ -217,13 +232,13 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
     ('uncalibrated', 'The scores are kept as they are', [0.5])
     """
 
-    candidates: Any = None
-    cv: Any = 5
+    candidates: Sequence[AnyCalibrator | str] | Mapping[str, AnyCalibrator | str] | None = None
+    cv: Cv = 5
     level: float = 0.95
-    weights: str = "importance"
+    weights: Literal["importance", "counts"] = "importance"
     progress: bool = False
     random_state: int = 0
-    direction: str = "rising"
+    direction: Literal["rising", "falling", "auto"] = "rising"
     pos_label: Any = None
     classes: Any = None
 
@@ -251,11 +266,11 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
 
     def fit(
         self,
-        scores: Any,
-        y: Any = None,
-        sample_weight: Any = None,
+        scores: ArrayLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
-        groups: Any = None,
+        groups: ArrayLike | None = None,
         features: Any = None,
     ) -> Self:
         """Judge the candidates, and fit the one that is taken.
@@ -370,13 +385,14 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         return table_in_rows(table, "counts") if self.weights == "counts" else table
 
     def _fit(self, table: ScoreTable) -> Map:
-        if not is_fold_count(self.cv):
+        cv: Any = self.cv
+        if not is_fold_count(cv):
             raise ParameterError(
                 "cv of AutoCalibrator must be a number of folds for a table, which has no rows to "
                 f"split, but {self.cv!r} came."
             )
         self.feature_calibrator_ = None
-        folds = FOLDS if self.cv is None else int(self.cv)
+        folds = FOLDS if cv is None else int(cv)
         return self._judge(table, HeldOutCells.of_table(table, folds, self.random_state))
 
     def _named(self, kinds: tuple[type, ...]) -> dict[str, Any]:

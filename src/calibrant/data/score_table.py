@@ -106,9 +106,9 @@ class ScoreTable(Frozen):
     @classmethod
     def from_arrays(
         cls,
-        scores: Any,
-        y: Any,
-        sample_weight: Any = None,
+        scores: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
         *,
         pos_label: Any = None,
         classes: Any = None,
@@ -160,7 +160,9 @@ class ScoreTable(Frozen):
         return cls(*sum_by_score(x, (n0, n1, q0, q1)))
 
     @classmethod
-    def from_soft_labels(cls, scores: Any, share: Any, sample_weight: Any = None) -> ScoreTable:
+    def from_soft_labels(
+        cls, scores: ArrayLike, share: Any, sample_weight: ArrayLike | None = None
+    ) -> ScoreTable:
         """The table of rows with a probability of the positive class, ``share``, as their label.
 
         A row of share q counts q as a positive and 1 − q as a negative, and stays one row: its Σw²

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.metadata_routing import UNUSED
@@ -169,7 +169,7 @@ class ScoreEstimator(KeepsRule, ClassifierMixin, BaseEstimator):  # type: ignore
         facts = self._provenance
         return RuleReader(rule, labels, column, self.score_range_, facts, self._takes)
 
-    def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
+    def predict_proba(self, scores: ArrayLike, *, on_range: OnRange = "error") -> Array:
         """The probability of each class, columns in the order of ``classes_``.
 
         Where the scores of the fit were probabilities, so must these be: others are refused
@@ -177,7 +177,7 @@ class ScoreEstimator(KeepsRule, ClassifierMixin, BaseEstimator):  # type: ignore
         """
         return self._rule_reader.of_classes(scores, RowInputs(), on_range)
 
-    def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[Any]:
+    def predict(self, scores: ArrayLike, *, on_range: OnRange = "error") -> NDArray[Any]:
         """The most probable class of each row (of a tie the first of ``classes_``).
 
         For labels that do not exclude each other, (n, k) of 0 and 1: who is more probable than not.
@@ -309,7 +309,9 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
     pos_label_: Any
     direction_: str
 
-    def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, scores: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit the map.
 
         Parameters
@@ -381,7 +383,7 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
         May set further ``name_`` attributes.
         """
 
-    def calibrate(self, scores: Any, *, on_range: OnRange = "error") -> Any:
+    def calibrate(self, scores: ArrayLike, *, on_range: OnRange = "error") -> Any:
         """The calibrated probability of ``pos_label_`` for each score, shape (n,).
 
         A NumPy array; of a pandas or Polars series, a series with its index. Where the scores of
@@ -510,13 +512,15 @@ class ReadsClassScores:
         self.score_range_, facts = facts_of_matrix(matrix, fitted)
         self._provenance = facts | score_column_facts(scores)
 
-    def top_label(self, scores: Any, *, on_range: OnRange = "error") -> tuple[NDArray[Any], Array]:
+    def top_label(
+        self, scores: ArrayLike, *, on_range: OnRange = "error"
+    ) -> tuple[NDArray[Any], Array]:
         """The most probable class of each row, and its probability: the confidence."""
         p = self.predict_proba(scores, on_range=on_range)
         best = np.argmax(p, axis=1)
         return self.classes_[best], p[np.arange(len(p)), best]
 
-    def class_wise(self, scores: Any, label: Any, *, on_range: OnRange = "error") -> Array:
+    def class_wise(self, scores: ArrayLike, label: Any, *, on_range: OnRange = "error") -> Array:
         """The probability of one class, shape (n,)."""
         known = [plain(c) for c in self.classes_]
         if label not in known:
@@ -557,7 +561,9 @@ class VectorCalibrator(ScoreTransformer, ScoreEstimator, ReadsClassScores):
     classes: Any
     map_: VectorMap
 
-    def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, scores: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit the map.
 
         Parameters
@@ -739,11 +745,11 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
     @abstractmethod
     def fit_rows(
         self,
-        scores: Any,
-        y: Any,
+        scores: ArrayLike,
+        y: ArrayLike,
         X: Any,
-        sample_weight: Any = None,
-        groups: Any = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         inputs: RowInputs | None = None,
     ) -> Self:
         """Fit to a model's scores of the rows X.
@@ -830,7 +836,7 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
             self._provenance["unused"] = sorted(unused)
         return self
 
-    def predict_rows(self, scores: Any, rows: RowInputs) -> Array:
+    def predict_rows(self, scores: ArrayLike, rows: RowInputs) -> Array:
         """The probability of each class. Scores may lie outside the range of the fit.
 
         ``rows`` are the inputs that the function of `companion` gives.

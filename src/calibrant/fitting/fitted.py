@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from calibrant.array_types import Array, Index
 from calibrant.data.attributes import Attribute
@@ -50,12 +50,12 @@ class PredictsByRule:
 
     def calibrate(
         self,
-        scores: Any,
+        scores: ArrayLike,
         segments: Any = None,
         *,
         features: Any = None,
-        lower: Any = None,
-        upper: Any = None,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
         on_range: OnRange = "error",
     ) -> Any:
         """With two classes: the calibrated probability of the positive one, shape (n,).
@@ -81,12 +81,12 @@ class PredictsByRule:
 
     def predict_proba(
         self,
-        scores: Any,
+        scores: ArrayLike,
         segments: Any = None,
         *,
         features: Any = None,
-        lower: Any = None,
-        upper: Any = None,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
         on_range: OnRange = "error",
     ) -> Array:
         """The probability of each class, columns in the order of the classes.
@@ -98,12 +98,12 @@ class PredictsByRule:
 
     def predict(
         self,
-        scores: Any,
+        scores: ArrayLike,
         segments: Any = None,
         *,
         features: Any = None,
-        lower: Any = None,
-        upper: Any = None,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
         on_range: OnRange = "error",
     ) -> NDArray[Any]:
         """The most probable class of each row (of a tie the first).

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from calibrant.array_types import Array, Index
 from calibrant.data.door import Limit, Number, OneOf, check_parameters
@@ -129,7 +129,9 @@ class Temperature(OneScoreOrMany):
         "direction": (DIRECTIONS,),
     }
 
-    def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, scores: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit the map.
 
         Parameters

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from calibrant.array_types import Array, Flags, Index
@@ -168,12 +168,12 @@ class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
 
     def fit(
         self,
-        scores: Any,
-        y: Any = None,
-        sample_weight: Any = None,
+        scores: ArrayLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
         segments: Any = None,
-        groups: Any = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Fit the map of all rows and that of each segment.
 

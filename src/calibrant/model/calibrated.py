@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
@@ -24,7 +24,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from calibrant.array_types import Array, Index
 from calibrant.auto.advice import known_rows, warn_of
-from calibrant.auto.auto import AutoCalibrator
+from calibrant.auto.auto import AutoCalibrator, Cv
 from calibrant.auto.why import with_verdict
 from calibrant.data.columns import column_kinds, column_names, plain, reorder_columns, to_column
 from calibrant.data.door import (
@@ -194,12 +194,12 @@ class CalibratedClassifier(ModelClassifier):
     estimator: Any = None
     calibrator: AnyCalibrator | str | None = None
     _: KW_ONLY
-    cv: Any = 3
+    cv: Cv | str = 3
     ensemble: bool = False
-    decision: str = "calibrated"
+    decision: Literal["calibrated", "model"] = "calibrated"
     response_method: Method = "auto"
     segments: Any = None
-    random_state: Any = None
+    random_state: int | np.random.RandomState | None = None
     n_jobs: int | None = None
 
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
@@ -210,10 +210,10 @@ class CalibratedClassifier(ModelClassifier):
     def fit(
         self,
         X: Any,
-        y: Any,
-        sample_weight: Any = None,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
         *,
-        groups: Any = None,
+        groups: ArrayLike | None = None,
         **fit_params: Any,
     ) -> Self:
         """Fit the model (unless prefit) and the calibrator of its scores.

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from calibrant.array_types import Array
@@ -114,7 +114,9 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, ReadsClassScores):
 
     map_: Coded = field(init=False)
 
-    def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, scores: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit one map per column.
 
         Parameters
@@ -200,7 +202,7 @@ class MultiLabelCalibrator(ColumnsCalibrator):
     _: KW_ONLY
     labels: Any = None
 
-    def fit(self, scores: Any, Y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, scores: ArrayLike, Y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit one map per column.
 
         Parameters

@@ -170,7 +170,7 @@ def prediction_interval(
             raise ParameterError(
                 f"{name} of prediction_interval must be {limit}, but {value!r} came."
             )
-    check_model(model)
+    check_interval_model(model)
     rows: TrainingRows | None = None
     if train is not None:
         if not isinstance(train, (tuple, list)) or not 1 <= len(train) <= 3:
@@ -212,7 +212,7 @@ class Intervals:
     def of(cls, model: Any, train: TrainingRows | None, *, level: float, scale: str) -> Intervals:
         """The function for a fitted model. It computes once what it needs of the training rows, and
         keeps none of them."""
-        check_model(model)
+        check_interval_model(model)
         if is_logistic(model):
             return cls(Delta.of(model, train), level, scale)
         last = last_model(model)[0]
@@ -272,7 +272,7 @@ class NoInputs:
         return RowInputs()
 
 
-def check_model(model: Any) -> None:
+def check_interval_model(model: Any) -> None:
     """Refuse what is not a fitted classifier of two classes that gives probabilities."""
     name = type(model).__name__
     if not hasattr(model, "predict_proba"):

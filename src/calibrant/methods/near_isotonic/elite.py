@@ -651,7 +651,7 @@ class FusedPoints:
         self.x, self.w, self.z = x, w, z
 
     def largest_lambda(self, mu: float) -> float:
-        """λ_max, from which on there is one step."""
+        """λ_max: from there on, the fit is a single step."""
         return float(fused_lambda(self.w, self.z, mu))
 
     def best_fit(self, lam: float, mu: float, before: PathFit | None, tol: float) -> PathFit:

@@ -194,7 +194,8 @@ class ModelFits:
 
     @property
     def on_fold(self) -> bool:
-        """Whether the rows that a split holds out are its model's evaluation set."""
+        """Whether ``eval_set="fold"`` was passed: the rows that a split holds out are its model's
+        evaluation set."""
         value = self.given.get("eval_set")
         return isinstance(value, str) and value == FOLD
 

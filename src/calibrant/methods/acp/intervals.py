@@ -393,7 +393,7 @@ L1_SHARE = {"l2": 0.0, "l1": 1.0}
 
 
 def is_logistic(model: Any) -> bool:
-    """Whether the last step of a model is a logistic regression."""
+    """Whether a model, or the last step of its pipeline, is a logistic regression."""
     return isinstance(last_model(model)[0], LogisticRegression)
 
 
@@ -500,7 +500,8 @@ def _float_matrix(X: Any) -> Any:
 
 
 def _dense_blocks(X: Any, constant: float) -> Iterator[Array]:
-    """Dense blocks of rows, with the column that stands for a penalised intercept."""
+    """The rows as dense blocks. A column for the intercept is added if the intercept is
+    penalised."""
     height = max(1, BLOCK // max(X.shape[1], 1))
     for first in range(0, X.shape[0], height):
         block = X[first : first + height]

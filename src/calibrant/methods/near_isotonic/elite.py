@@ -681,7 +681,7 @@ class Curves:
         self.ends: Index = np.array([0, len(x) - 1])
 
     def largest_lambda(self, mu: float) -> float:
-        """λ_max, from which on the curve is one parabola."""
+        """λ_max: from there on, the curve is a single parabola."""
         hess, grad = normal_equations(self.x, self.w, self.z, self.ends)
         p = curve_values(self.x, self.ends, least_squares(hess, grad))
         return float(

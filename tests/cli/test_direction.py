@@ -40,9 +40,8 @@ def test_the_error_offers_the_option(loans, tmp_path):
     told = run("fit", loans, "-o", tmp_path / "c.json", "-m", "platt", "--json", code=0)
     assert json.loads(told.stdout)["method"] == "Platt"  # a sigmoid turns round by itself
     told = run("fit", loans, "-o", tmp_path / "c.json", "-m", "isotonic", code=2)
-    assert (
-        "If a low score means 'yes', as a credit score does, add --direction falling"
-        in " ".join(told.stderr.split())
+    assert "Do low scores mean 'yes', as credit scores do? Say --direction falling." in " ".join(
+        told.stderr.split()
     )
 
 
@@ -52,7 +51,7 @@ def test_fit_and_apply(loans, tmp_path, direction):
     told = run("fit", loans, *words, "--json")
     document = json.loads(told.stdout)
     assert document["params"]["direction"] == "falling"
-    assert "low scores mean 'yes': they are read as − score" in " ".join(told.stderr.split())
+    assert "low scores mean 'yes': they are read as −score" in " ".join(told.stderr.split())
     frame = pd.read_csv(loans)
     wanted = cal.Isotonic(direction="falling").fit(frame["credit_score"], frame["default"])
     run("apply", tmp_path / "c.json", loans, "-o", tmp_path / "out.csv")
@@ -76,12 +75,48 @@ def test_compare(loans):
     assert told["leaderboard"]["rows"][0]["auc"] > 0.6
 
 
+@pytest.mark.parametrize("words", [("-m", "platt"), ("-m", "auto"), ("--segment", "country")])
+def test_reports(loans, tmp_path, words):
+    """A page on falling scores tells of them as they came: the command's own, and that of fit."""
+    page, saved = tmp_path / "r.html", tmp_path / "c.json"
+    if "-m" in words:
+        run("fit", loans, *words, "--direction", "falling", "-o", saved, "--report", page)
+        assert "low means &#x27;yes&#x27;" in page.read_text(encoding="utf-8")
+    more = ("-o", page, "--save", saved, "--direction", "falling", "--json")
+    told = json.loads(run("report", loans, *words, *more).stdout)
+    assert told["direction"] == "falling"
+    assert "log loss fell" in told["verdict"][1]
+    assert "wrong way" not in page.read_text(encoding="utf-8")
+    assert not any("-" in line for line in told["advice"])  # no mirrored score is named
+    low, high = cal.load(saved).calibrate([200, 900])
+    assert low > 0.5 > high
+
+
+def test_who_turns_scores_that_rise_is_told_so(loans, tmp_path):
+    page = ("-o", tmp_path / "r.html", "--pos-label", "no", "--direction", "falling")
+    told = run("report", loans, *page).stdout
+    assert "run the wrong way" in told
+    assert "Are the labels or the scores turned round?" in told
+
+
 def test_refusals(loans, tmp_path):
     told = run("fit", loans, "--direction", "down", "-o", tmp_path / "c.json", code=2)
     assert "--direction must be 'rising' or 'falling' or 'auto'" in " ".join(told.stderr.split())
-    page = ("--report", tmp_path / "r.html", "-o", tmp_path / "c.json")
-    told = run("fit", loans, "--direction", "falling", *page, code=2)
-    assert "no report on falling scores yet" in told.stderr
     features = ("--features", "country", "-o", tmp_path / "c.json")
     told = run("fit", loans, "--direction", "falling", *features, code=2)
     assert "is for one column of scores" in told.stderr
+
+
+def test_a_constant_is_called_one_rate_for_all_rows(loans, tmp_path):
+    """By fit, compare and check, with AUC ½."""
+    one = tmp_path / "one.json"
+    said = run("fit", loans, "--pos-label", "yes", "-o", one).stdout
+    assert "All rows get one rate." in said
+    checked = run("check", loans, "-c", one).stdout
+    assert "The calibrator gives one rate for all rows, 0." in checked
+    assert "say nothing" not in checked
+    told = json.loads(run("compare", loans, "-m", "isotonic", "--json").stdout)
+    assert {row["auc"] for row in told["leaderboard"]["rows"]} == {0.5}
+    assert "All rows get one rate." in told["verdict"]
+    for words in (said, checked, told["verdict"]):
+        assert "kept" not in words

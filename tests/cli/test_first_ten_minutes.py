@@ -14,10 +14,11 @@ import pytest
 
 import calibrant as cal
 from calibrant.cli import main
+from calibrant.cli.app import as_command_options
 from calibrant.cli.checking import locked
 from calibrant.cli.reading import ColumnLook, label_rank
 from calibrant.engines.files import PAIRS, classes_of, is_calibrator, partner_of
-from calibrant.errors import InputError, RangeWarning, as_command_options
+from calibrant.errors import InputError, RangeWarning
 from sheets import write_xlsx
 
 FAST = ("-m", "platt", "--cv", "0")
@@ -245,8 +246,8 @@ def test_files_and_columns_are_not_taken_for_arguments():
     assert as_command_options("weights=2 and level=0.5.", options) == "weights=2 and --level 0.5."
     text = "mends 97 % of it: calibrant.adjust_prior(p, positive_weight=2.5)."
     assert as_command_options(text, {}) == "mends 97 % of it."
-    page = "Did you mean pos_label='no' (--pos-label no)?"
-    assert as_command_options(page, {}) == "Did you mean --pos-label no?"
+    page = "Say direction=\"falling\" (--direction falling), or pos_label='no' (--pos-label no)."
+    assert as_command_options(page, {}) == "Say --direction falling, or --pos-label no."
 
 
 # --- files in each other's place ----------------------------------------------------------------
@@ -298,7 +299,7 @@ def test_a_constant_for_scores_that_run_the_wrong_way_is_not_saved(run, method):
     code, _, err = run("fit", "s.csv", "-m", method, "--cv", "0", "-o", "c.json")
     assert code == 2
     assert "run the wrong way" in err
-    assert "Did you mean --pos-label 0?" in err
+    assert "Say --direction falling. Is it 0 that is meant? Say --pos-label 0." in err
     assert "add --pos-label 1" in err
     assert not Path("c.json").exists()
     for label in (0, 1):
@@ -312,7 +313,7 @@ def test_a_report_does_not_save_a_constant_for_scores_that_run_the_wrong_way(run
     words = ("report", "s.csv", "-m", "isotonic", "-o", "r.html")
     code, _, err = run(*words, "--save", "c.json")
     assert code == 2
-    assert "Did you mean --pos-label 0?" in err
+    assert "Say --direction falling. Is it 0 that is meant? Say --pos-label 0." in err
     assert "add --pos-label 1" in err
     assert not Path("c.json").exists()
     assert not Path("r.html").exists()

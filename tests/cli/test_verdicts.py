@@ -71,7 +71,10 @@ def test_scores_that_run_the_wrong_way(run, method):
     code, out, _ = run("fit", "w.csv", *COLUMNS, "-m", method, *asked)
     assert code == 0
     assert out.startswith("These scores run the wrong way: AUC 0.2")
-    assert "Did you mean --pos-label no?" in out.splitlines()[0]
+    assert (
+        "Say --direction falling. Is it 'no' that is meant? Say --pos-label no."
+        in out.splitlines()[0]
+    )
     assert "gains" not in out
     assert out.count("run the wrong way") == 1
     _, out, _ = run("fit", "w.csv", *COLUMNS, "--pos-label", "no", "-m", method)

@@ -14,7 +14,7 @@ import pytest
 import calibrant as cal
 from calibrant.data.lazy import Names
 from calibrant.engines.apply import ApplyOptions
-from calibrant.engines.files import PLAIN_READING, ReadOptions, decode_file, encoding_of
+from calibrant.engines.files import PLAIN_READING, ReadOptions, decode_file, file_encoding
 from calibrant.engines.open_engine import open_engine, read_rows
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.fitted import Fitted
@@ -57,7 +57,7 @@ def test_files_of_windows_are_read_named_and_written_as_they_came(tmp_path, way,
     bytes_ = gzip.decompress(out.read_bytes()) if packed else out.read_bytes()
     codec = "cp1252" if way == "cp1252" else "utf-16"
     assert bytes_[:2] == WAYS[way][:2]
-    written = bytes_.decode(codec).split("\n")
+    written = bytes_.decode(codec).split("\r\n")
     for before, after in zip(TEXT.split("\r\n"), written, strict=True):
         assert after.rpartition(";")[0] == before
     assert list(tmp_path.iterdir()) == [out, file] or set(tmp_path.iterdir()) == {out, file}
@@ -70,7 +70,7 @@ def test_standard_input_and_a_pipe(tmp_path):
     reading = ReadOptions(standard_input=io.BytesIO(WAYS["cp1252"]))
     assert apply(["-"], pipe, reading)[0] == 120
     assert os.read(reader, 100_000).startswith(
-        "Name;Größe;gekündigt;probability\n".encode("cp1252")
+        "Name;Größe;gekündigt;probability\r\n".encode("cp1252")
     )
     os.close(reader)
 
@@ -135,7 +135,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
     file.write_bytes(b"s,y,n\n" + b"0.5,1,M\xfcller\n" * 1_000_000)
     tracemalloc.start()
     with (tmp_path / "copy").open("wb") as to:
-        decode_file(file, encoding_of(file, "cp1252"), to)
+        decode_file(file, file_encoding(file, "cp1252"), to)
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert most < 8_000_000 < Path(tmp_path / "copy").stat().st_size

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.engines import files as csv_records
-from calibrant.engines.duckdb import Session, set_member
+from calibrant.engines.duckdb import Session, set_json_key
 from calibrant.engines.files import find_files
 from calibrant.engines.open_engine import check_rows
 from calibrant.errors import InputError
@@ -60,6 +60,7 @@ def test_line_breaks_in_names_do_not_end_the_lines(session, tmp_path, end, inner
     lines = [f'"{name}",s,y', "1,0.2,0", f'"a{inner}b",0.7,1', ""]
     path, out = make(tmp_path, end.join(lines)), tmp_path / "o.csv"
     assert apply_file(STEP, [path], out, score="s", session=session) == 2
+    assert out.read_bytes().endswith(end.encode())
     written = fields(out)
     assert written[0] == [name, "s", "y", "probability"]
     assert [row[0] for row in written[1:]] == ["1", f"a{inner}b"]
@@ -120,6 +121,12 @@ def test_what_has_one_meaning_is_read(session, tmp_path, monkeypatch, text, bloc
 def test_labels_are_no_numbers_where_only_python_reads_them_so(session, tmp_path):
     path = make(tmp_path, "s,y\n0.2,1_0\n0.7,٣\n")
     assert read_table([path], score="s", label="y", session=session).classes == ("1_0", "٣")
+
+
+def test_a_last_line_that_is_too_long_is_named(session, tmp_path):
+    path = make(tmp_path, f"s,y,n\n0.2,0,a\n0.7,1,{'x' * 50_000_000}\n")
+    with pytest.raises(InputError, match="longer than 2,000,000 bytes"):
+        read_table([path], score="s", label="y", session=session)
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
@@ -298,7 +305,7 @@ def test_json_lines_come_back_as_they_went(session, tmp_path, rows, indent, plai
     expected = [f"{line[:-1]},{key}:0.25}}" for line in lines]
     assert out.read_text(encoding="utf-8").split("\n") == [*expected, ""]
     for line, row in zip(lines, drawn, strict=True):
-        assert json.loads(set_member(line, "s", "7")) == row | {"s": 7}
+        assert json.loads(set_json_key(line, "s", "7")) == row | {"s": 7}
 
 
 # --- folders ------------------------------------------------------------------------------------

@@ -212,8 +212,8 @@ def test_applying_reads_the_same_and_touches_nothing_else(tmp_path):
         options = {"score": "s", "on_missing": "null", "session": engine.session}
         assert apply_file(STEP, [path], tmp_path / "out.csv", **options) == 3
         assert len(options["session"].notes) == 1
-    assert (tmp_path / "out.csv").read_text() == (
-        'id;s;note;probability\n007;0,75;"a;b";0,75\n008;0,25;1,50;0,25\n009;?; x ;\n'
+    assert (tmp_path / "out.csv").read_bytes() == (
+        b'id;s;note;probability\r\n007;0,75;"a;b";0,75\r\n008;0,25;1,50;0,25\r\n009;?; x ;\r\n'
     )
 
 

@@ -91,6 +91,16 @@ def test_the_automatic_choice_of_falling_scores():
     assert auto.score_range_.low == pytest.approx(SCORES.min(), abs=0.01)
 
 
+def test_right_scores_that_fall_are_not_kept_as_they_are():
+    scores = RANDOM.random(2000)
+    auto = cal.AutoCalibrator(direction="falling").fit(scores, RANDOM.random(2000) < 1 - scores)
+    assert auto.chosen_ == "uncalibrated"
+    assert auto.explain().startswith("Low scores mean True: they are read as 1 − score. The scores")
+    assert np.allclose(auto.calibrate(scores), 1 - scores)
+    (points,) = (one.text for one in cal.advise(1000 * SCORES, LABELS, cal.Platt(direction="auto")))
+    assert "go from -" not in points
+
+
 def test_what_cannot_fall():
     with pytest.raises(ParameterError, match="direction of Platt must be"):
         cal.Platt(direction="down").fit(SCORES, LABELS)

@@ -69,12 +69,18 @@ def test_the_wrong_way_asks_for_the_other_label():
     said = look.headline(YES_NO)
     assert said.startswith("These scores run the wrong way: AUC 0.18 (99 %")
     assert "99 % interval" in said
-    assert said.endswith("high scores go with 'no'. Did you mean --pos-label no?")
+    asked = (
+        "Do low scores mean 'yes', as credit scores do? Say {}. Is it 'no' that is meant? Say {}."
+    )
+    assert said.endswith(asked.format("--direction falling", "--pos-label no"))
     python = look.headline(LabelNames.of(["no", "yes"], "yes"))
-    assert python.endswith("Did you mean pos_label='no'?")
+    assert python.endswith(asked.format('direction="falling"', "pos_label='no'"))
+    measured = look.headline(YES_NO._replace(face="evaluate"))
+    assert measured.endswith("go with 'no'. Is it 'no' that is meant? Say --pos-label no.")
     assert look.headline().endswith("Did you mean the other label as pos_label?")
     page = look.headline(YES_NO._replace(face="page"))
-    assert page.endswith("Did you mean pos_label='no' (--pos-label no)?")
+    both = 'direction="falling" (--direction falling)', "pos_label='no' (--pos-label no)"
+    assert page.endswith(asked.format(*both))
     blank = LabelNames.of(["not yet", "yes"], "yes", face="command line")
     assert "--pos-label 'not yet'" in look.headline(blank)
 

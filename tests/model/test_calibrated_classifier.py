@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import pickle
 
 import numpy as np
@@ -12,6 +13,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Perceptron
@@ -649,3 +651,47 @@ def test_repeated_splits_do_not_multiply_the_rows():
     splits = RepeatedStratifiedKFold(n_splits=4, n_repeats=5, random_state=0)
     model = CalibratedClassifier(GaussianNB(), cal.Platt(), cv=splits).fit(X, y)
     assert model.to_fitted().provenance["weight"] == pytest.approx(120)
+
+
+# --- what came of a fit, in words and in notebooks ------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "GaussianNB (predict_proba) of rows that it had not seen, fold after fold"),
+        ({"cv": 0.3}, "GaussianNB (predict_proba) of rows that were held out"),
+        ({"cv": "train"}, "GaussianNB (predict_proba) of the rows that it was fitted to"),
+        ({"ensemble": True}, "The probabilities of 3 models, GaussianNB with a calibrator (Platt)"),
+    ],
+)
+def test_explain_says_what_the_calibrator_learned_from(options, said):
+    model = cal.CalibratedClassifier(GaussianNB(), "platt", **options).fit(X, Y)
+    assert said in model.explain()
+    assert "was not measured: calibrant.evaluate says it" in model.explain()
+
+
+def test_explain_has_the_verdict_of_an_automatic_choice():
+    raw = GaussianNB().fit(X, Y)
+    model = cal.CalibratedClassifier(FrozenEstimator(raw)).fit(X, Y)
+    assert "GaussianNB (predict_proba), which was fitted before" in model.explain()
+    assert model.explain().endswith(model.calibrator_.explain())
+    both = cal.CalibratedClassifier(GaussianNB(), cv=2, ensemble=True).fit(X, Y)
+    assert "Member 2: " in both.explain()
+    assert "uncalibrated" not in both._repr_html_()  # there are three leaderboards
+    with pytest.raises(NotFittedError):
+        cal.CalibratedClassifier().explain()
+
+
+def test_the_box_of_notebooks_has_the_verdict_and_the_leaderboard_once_it_is_fitted():
+    scores = GaussianNB().fit(X, Y).predict_proba(X)[:, 1]
+    pairs = [(cal.CalibratedClassifier(GaussianNB()), X), (cal.AutoCalibrator(), scores)]
+    for one, rows in pairs:
+        assert "uncalibrated" not in one._repr_html_()
+        page = one.fit(rows, Y)._repr_html_()
+        assert "sk-top-container" in page
+        assert html.escape(one.explain()) in page
+        assert "uncalibrated" in page
+        assert one._repr_mimebundle_()["text/html"].count("uncalibrated") == page.count(
+            "uncalibrated"
+        )

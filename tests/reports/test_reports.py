@@ -115,7 +115,7 @@ def test_good_scores_are_kept():
     assert [recipe.title for recipe in r.recipes] == ["Nothing to do"]
     alone = calibration_report(p, y, calibrator=cal.Histogram(bins=4))
     assert alone.chosen.name == "Histogram"
-    assert alone.verdict[0] == "Keep the scores as they are: Histogram makes them worse."
+    assert alone.verdict[0] == "Keep the scores as they are: Histogram is worse."
     assert " worse (95 % interval" in alone.verdict[1]
 
 
@@ -843,3 +843,94 @@ def test_every_measure_in_words_has_its_verb(before, after, said):
 def test_public_pieces():
     assert Recipe("SQL", "SELECT 1").note == ""
     assert Method.__dataclass_fields__["gain"].default is None
+
+
+# --- scores of which a low one means the positive label -------------------------------------------
+
+
+FALLING = {
+    "automatic": cal.AutoCalibrator(),
+    "one": cal.Platt(),
+    "several": [cal.Platt(), cal.Isotonic()],
+}
+
+
+@pytest.mark.parametrize("by_table", [True, False], ids=["table", "rows"])
+@pytest.mark.parametrize("kind", ["probabilities", "margins", "points"])
+@pytest.mark.parametrize("given", FALLING)
+def test_a_page_on_falling_scores_is_that_of_scores_turned_round(given, kind, by_table):
+    rng = np.random.default_rng(4)
+    risk = rng.beta(1, 3, 900).round(3)
+    y = (rng.random(900) < risk**1.3).astype(int)
+    came = {"probabilities": 1 - risk, "margins": 4 - 8 * risk, "points": 1000 * (1 - risk)}[kind]
+    turned = risk if kind == "probabilities" else -came
+
+    def page(scores, **options):
+        data = (cal.ScoreTable.from_arrays(scores, y),) if by_table else (scores, y)
+        region = None if by_table else np.arange(900) % 2
+        return calibration_report(*data, calibrator=FALLING[given], segments=region, **options)
+
+    falling, rising = page(came, direction="falling"), page(turned)
+    assert falling.chosen.name == rising.chosen.name
+    for ours, theirs in zip(falling.methods, rising.methods, strict=True):
+        if theirs.log_loss_se is not None:
+            assert ours.log_loss == pytest.approx(theirs.log_loss, abs=2e-3)
+            assert ours.auc == pytest.approx(theirs.auc, abs=2e-3)
+    raw = falling.raw.name
+    assert raw == {"probabilities": "1 − score", "margins": "−score"}.get(kind, rising.raw.name)
+    assert falling.evaluation.before["auc"] > 0.6
+    p = falling.fitted.calibrate(came)
+    assert np.allclose(p, rising.fitted.calibrate(turned), atol=2e-3)
+    if falling.map_curve is not None:
+        assert falling.map_curve.x[0] <= came.min() < came.max() <= falling.map_curve.x[-1]
+    for ours, theirs in zip(falling.panels, rising.panels, strict=True):
+        assert ours.figures["before"] == pytest.approx(theirs.figures["before"])
+        assert ours.figures["after"] == pytest.approx(theirs.figures["after"], abs=2e-3)
+
+
+def test_the_direction_is_that_of_the_calibrator_unless_it_is_said():
+    rng = np.random.default_rng(5)
+    risk = rng.beta(1, 3, 600)
+    y = rng.random(600) < risk
+    for one in (cal.AutoCalibrator(direction="falling"), [cal.Platt(direction="falling")]):
+        assert calibration_report(1 - risk, y, calibrator=one).raw.name == "1 − score"
+    known = cal.Platt(direction="falling").fit(1 - risk[:300], y[:300]).to_fitted()
+    made = calibration_report(1 - risk[300:], y[300:], calibrator=known)
+    assert made.fitted is known
+    assert made.evaluation.before["auc"] > 0.6
+    right = calibration_report(1 - risk, y, direction="auto")
+    assert right.verdict[0] == "Use 1 − score: no method improves on it beyond noise."
+    with pytest.raises(cal.errors.ParameterError, match="direction must be 'rising' or 'falling'"):
+        calibration_report(risk, y, direction="down")
+    with pytest.raises(cal.errors.InputError, match="direction is for scores of two classes"):
+        calibration_report(rng.dirichlet([1, 1, 1], 9), [0, 1, 2] * 3, direction="falling")
+
+
+# --- what acting is worth -------------------------------------------------------------------------
+
+
+def test_the_decision_curve_is_that_of_rows_held_out(data):
+    s, y = data
+    report = calibration_report(s, y, calibrator=["platt", "isotonic"])
+    auto = {"scores as they are": report.raw, report.chosen.name: report.chosen}
+    assert report.decision.names == tuple(auto)
+    assert report.decision.rate == pytest.approx((y == "yes").mean())
+    wanted = cal.diagrams.decision_curve(y, s, thresholds=report.decision.thresholds, level=None)
+    assert np.allclose(report.decision.net_benefit[0], wanted.net_benefit[0])
+    page = report.to_html()
+    assert "What acting on them is worth" in page
+    assert "Decision curve: net benefit against the threshold of acting" in page
+    assert json.loads(json.dumps(report.to_dict()))["decision"]["names"] == list(auto)
+
+
+def test_no_decision_curve_where_it_says_nothing(data):
+    rng = np.random.default_rng(6)
+    right = rng.random(2000)
+    kept = calibration_report(right, rng.random(2000) < right)
+    useless = calibration_report(right, rng.random(2000) < 0.3, calibrator="platt")
+    several = calibration_report(rng.dirichlet([1, 1, 1], 90), np.arange(90) % 3)
+    for report in (kept, useless, several):
+        assert report.decision is None
+        assert "What acting" not in report.to_html()
+    points = calibration_report(1000 * right, rng.random(2000) < right)
+    assert points.decision.names == ("BLS",)  # one rate for all rows is all or none

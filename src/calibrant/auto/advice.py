@@ -11,16 +11,18 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq, isotonic_regression
 from scipy.special import ndtr, xlogy
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.columns import as_in_fit
 from calibrant.data.door import check_lengths, read_binary
+from calibrant.data.scale import ScoreScale
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segments import read_segments
 from calibrant.errors import AdviceWarning, InputError, caller_level
-from calibrant.fitting.base import few_events_warning
+from calibrant.fitting.base import direction_of, few_events_warning
 from calibrant.fitting.held_out import HeldOutCells, Trial, fit_copies, losses_of_units, try_all
 from calibrant.fitting.registry import to_calibrator
 from calibrant.losses import logit, sigmoid
@@ -36,13 +38,13 @@ MOST_CELLS = 200_000
 
 
 def advise(
-    scores: Any,
-    y: Any,
+    scores: ArrayLike,
+    y: ArrayLike,
     calibrator: Any = None,
     *,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
     segments: Any = None,
-    held_out: Any = None,
+    held_out: tuple[ArrayLike, ArrayLike] | None = None,
     pos_label: Any = None,
     classes: Any = None,
 ) -> tuple[Advice, ...]:
@@ -97,7 +99,9 @@ def advise(
     rows = read_binary(scores, y, sample_weight, **options)
     table = ScoreTable.from_rows(rows)
     names = LabelNames.of(rows.classes, rows.pos_label)
-    advice = list(advise_table(table, to_calibrator(calibrator), names=names))
+    asked = getattr(calibrator, "direction_", said_direction(calibrator))
+    side = direction_of(table, asked)
+    advice = list(advise_table(table, to_calibrator(calibrator), names=names, direction=side))
     if held_out is not None:
         if not isinstance(held_out, (tuple, list)) or len(held_out) != 2:
             raise InputError("held_out must be a pair: the scores and the labels of held-out rows.")
@@ -121,28 +125,45 @@ def advise_table(
     *,
     names: LabelNames | None = None,
     judged: CurveHeldOut | None = None,
+    direction: str = "rising",
 ) -> tuple[Advice, ...]:
     """The checks that need only a table, and perhaps a calibrator (fitted or not).
 
     ``names`` says what the labels are called. ``judged`` is how `BLS` did on what was held out of
-    the table; None if that is to be found here.
+    the table; None if that is to be found here. In the direction "falling" low scores mean the
+    positive label: the table is read the other way.
     """
     if not table:
         raise InputError("table must hold at least one score, but it is empty.")
     if len(table) > MOST_CELLS:
         table = table.pool(MOST_CELLS)
-    fitted, look, names = _map_of_one_score(calibrator), first_look(table), names or LabelNames()
+    fitted, scale, names = _map_of_one_score(calibrator), table.scale, names or LabelNames()
+    if direction == "falling":
+        table, names = table.mirrored(), names._replace(face="check")
+        fitted = None if fitted is None else fitted.mirrored(scale.centre)
+    look = first_look(table)
     checks = [advise_first_look(look, names)]
     if look.found != "one class":  # else that is all there is to say
         checks.append(advise_few_cases(table, calibrator, look, names))
         checks.append(advise_separated(table))
         checks.append(advise_prior_shift(table, names.face, judged))
-        checks.append(advise_score_scale(table))
+        checks.append(advise_score_scale(scale))
         if look.found != "wrong way":
             checks.append(advise_falling_rate(table))
         if fitted is not None:
             checks.append(advise_map(table, fitted))
     return tuple(chain.from_iterable(checks))
+
+
+def said_direction(calibrator: Any) -> str:
+    """The direction that a calibrator, fitted or not, was given; of others "rising".
+
+    >>> said_direction("platt"), said_direction(BLS(direction="falling"))
+    ('rising', 'falling')
+    """
+    params = getattr(calibrator, "params", {})
+    said: str = getattr(calibrator, "direction", params.get("direction", "rising"))
+    return said
 
 
 def _map_of_one_score(calibrator: Any) -> Map | None:
@@ -249,9 +270,9 @@ def advise_first_look(look: FirstLook | ClassLook, names: Any) -> Iterator[Advic
         yield Advice(SAID_FIRST[look.found], look.headline(names), known)
 
 
-def advise_score_scale(table: ScoreTable) -> Iterator[Advice]:
+def advise_score_scale(scale: ScoreScale) -> Iterator[Advice]:
     """Advice where scores look like percentages, or like points of some scale."""
-    low, high, kind = float(table.scores[0]), float(table.scores[-1]), table.scale.kind
+    low, high, kind = float(scale.low), float(scale.high), scale.kind
     ends = f"the scores go from {low:.4g} to {high:.4g}"
     words = {
         "percentages": f"{ends} and look like percentages: the figures before calibration are of "
@@ -264,7 +285,7 @@ def advise_score_scale(table: ScoreTable) -> Iterator[Advice]:
 
 
 def advise_map(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
-    """Advice where a map gives probabilities of exactly 0 or 1, or makes ties that cost AUC."""
+    """Advice if a map gives probabilities of exactly 0 or 1, or if its ties cost AUC."""
     p = fitted(table.scores)
     zero, one = p == 0.0, p == 1.0
     share = float(table.weight[zero | one].sum()) / table.total
@@ -274,8 +295,8 @@ def advise_map(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
         yield Advice(
             "zero_or_one",
             f"{shown_percent(share)} of these rows get a probability of exactly 0 or 1{cost}: a "
-            "single surprise makes the log loss infinite. Use a smoothed method, such as "
-            'Isotonic(smoothing="laplace") or BLS.',
+            "single surprise makes the log loss infinite. Use BLS, or a method with smoothing, "
+            'such as isotonic regression with smoothing="laplace".',
             {"share": share, "wrong": wrong},
         )
     made = table.through(fitted)
@@ -288,7 +309,7 @@ def advise_map(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
             "auc_lost",
             f"{len(table):,} distinct scores become {values:,} probabilities, and AUC falls from "
             f"{before:.4f} to {after:.4f} on these rows. Rank by the scores, or use a map without "
-            'ties, such as Isotonic(interpolation="centred") or BLS.',
+            'ties: BLS, or isotonic regression with interpolation="centred".',
             {"before": before, "after": after, "distinct": len(table), "values": values},
         )
 
@@ -330,7 +351,7 @@ def advise_falling_rate(table: ScoreTable) -> Iterator[Advice]:
         f"the share of positives falls from {rate[high]:.3f} at scores around {at[0]:.4g} to "
         f"{rate[worst]:.3f} around {at[1]:.4g} (p < {1 / (REPLICATES + 1):g}): higher scores do "
         "not always mean higher probability here. Find out why, or use a method that may fall: "
-        "ENIR, ABB or BLS(monotone=False).",
+        "ENIR, ABB, or BLS with monotone=False.",
         {"high": float(rate[high]), "low": float(rate[worst]), "from": at[0], "to": at[1]},
     )
 
@@ -360,13 +381,12 @@ CurveHeldOut = tuple[HeldOutCells, Trial]
 def advise_prior_shift(
     table: ScoreTable, face: Face = "python", judged: CurveHeldOut | None = None
 ) -> Iterator[Advice]:
-    """Advice where the base rate is far from the mean score and a constant on the logit mends it.
+    """Advice if the base rate is far from the mean score, and a constant on the logit mends it.
 
-    In Python the text ends in the call that adds the constant; elsewhere nobody could use it.
-
-    What it mends is measured out of fold, beside what `BLS` mends on the same rows: by the Brier
-    score, and by the log loss of probabilities of at least 1/(2n + 2), so that scores of exactly 0
-    and 1, which a shift cannot move, cost what they cost and not infinity.
+    In Python the text ends with the call that adds the constant. What the constant mends is
+    measured out of fold, beside what `BLS` mends on the same rows: by the Brier score, and by the
+    log loss of probabilities of at least 1/(2n + 2). A shift cannot move scores of exactly 0 and 1,
+    so their loss stays finite.
     """
     if not table.looks_like_probabilities or table.rarest < FEW:
         return
@@ -400,8 +420,8 @@ def advise_prior_shift(
 
 
 def _share_mended(held: HeldOutCells, curve: Trial, size: float) -> float | None:
-    """How much of what BLS gains out of fold a constant shift gains, too: the smaller share of two
-    losses. None where BLS gains nothing."""
+    """The share of the gain of BLS out of fold that a constant shift gains, too: the smaller of the
+    shares by two losses. None if BLS gains nothing."""
     (cell, positive), mean = held.units, held.sample.mean
     least = 0.5 / (size + 1.0)
 
@@ -421,8 +441,8 @@ def _share_mended(held: HeldOutCells, curve: Trial, size: float) -> float | None
 
 
 def _logit_shift(table: ScoreTable) -> float:
-    """The constant on the logit that makes the mean prediction the base rate, as near as it can:
-    scores of 0 and 1 stay where they are."""
+    """The constant on the logit that brings the mean prediction to the base rate. Scores of 0 and 1
+    do not move, so it may fall short."""
     z, n, rate = logit(table.scores), table.weight, table.total_positive / table.total
 
     def beyond(b: float) -> float:
@@ -560,9 +580,9 @@ def auc_error(auc: float, table: ScoreTable) -> float:
 
 
 def trained_on(model: Any, X: Any) -> str:
-    """Words on what shows that a model was trained on exactly these rows; "" if nothing does.
+    """Words for the evidence that a model was trained on exactly these rows; "" if there is none.
 
-    This can be seen only in models that keep something of their rows: nearest neighbours, support
+    Only models that keep something of their rows give evidence: nearest neighbours, support
     vectors, trees (the rows in each leaf), Gaussian naive Bayes and scalers (means and counts).
 
     >>> from sklearn.naive_bayes import GaussianNB
@@ -615,7 +635,7 @@ def _keeps_only_these_rows(kept: Any, model: Any, rows: Array) -> bool:
 
 
 def _same_means(kept: Any, model: Any, rows: Array) -> bool:
-    """Whether the means that the model keeps, of each class or of all, are those of these rows."""
+    """Whether the means that the model keeps are those of these rows, for each class or for all."""
     seen, counts = getattr(model, "n_samples_seen_", -1), getattr(model, "class_count_", None)
     if counts is not None:
         seen, kept = np.sum(counts), counts @ kept / np.sum(counts)
@@ -625,7 +645,7 @@ def _same_means(kept: Any, model: Any, rows: Array) -> bool:
 
 
 def _same_leaves(kept: Any, model: Any, rows: Array) -> bool:
-    """Whether the rows fill the leaves of the tree as those it was grown on."""
+    """Whether the rows fill the leaves of the tree as its training rows did."""
     if kept.n_node_samples[0] != len(rows) or kept.node_count < 3:
         return False
     filled = np.bincount(kept.apply(rows.astype(np.float32)), minlength=kept.node_count)

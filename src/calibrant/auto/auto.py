@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.array_types import Array
 from calibrant.auto.advice import Advice, advise_first_look, advise_table, warn_of
-from calibrant.auto.why import POINTS, SOFT, Leaderboard, explanation, why_refused, why_too_few
+from calibrant.auto.why import (
+    POINTS,
+    SOFT,
+    Leaderboard,
+    explanation,
+    why_refused,
+    why_too_few,
+    with_verdict,
+)
 from calibrant.data.columns import to_column
 from calibrant.data.door import (
     Limit,
@@ -28,6 +36,7 @@ from calibrant.data.door import (
     read_weight,
     row_blocks,
 )
+from calibrant.data.scale import ScoreScale
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.data.score_table import ScoreTable, table_in_rows
 from calibrant.errors import InputError, ParameterError
@@ -49,8 +58,8 @@ from calibrant.fitting.folds import (
     is_fold_count,
 )
 from calibrant.fitting.held_out import (
-    CLASS_ERRORS,
-    ONE_SIDED,
+    ERRORS_AHEAD,
+    ERRORS_AHEAD_OF_CLASSES,
     Fit,
     HeldOutCells,
     HeldOutMatrix,
@@ -87,9 +96,25 @@ from calibrant.rules.base import Map
 from calibrant.rules.softmax import VectorMixture, seen_by_members
 from calibrant.solvers.threads import one_thread
 from calibrant.solvers.weights import mixture_weights
+from calibrant.tensors import on_host
 
 #: what calibrates scores alone: the first kind takes two classes, the others several
 KINDS = (Calibrator, VectorCalibrator, CodedCalibrator)
+
+
+AnyCalibrator = Calibrator | VectorCalibrator | CodedCalibrator
+
+
+class Splitter(Protocol):
+    """What splits rows, such as scikit-learn's ``TimeSeriesSplit()``."""
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterable[Any]:
+        """The (train, test) rows of each split."""
+        ...
+
+
+#: how rows are held out: folds, a fraction, a splitter, or the splits themselves
+Cv = int | float | Splitter | Iterable[Any] | None
 
 
 class Candidates:
@@ -207,13 +232,13 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
     ('uncalibrated', 'The scores are kept as they are', [0.5])
     """
 
-    candidates: Any = None
-    cv: Any = 5
+    candidates: Sequence[AnyCalibrator | str] | Mapping[str, AnyCalibrator | str] | None = None
+    cv: Cv = 5
     level: float = 0.95
-    weights: str = "importance"
+    weights: Literal["importance", "counts"] = "importance"
     progress: bool = False
     random_state: int = 0
-    direction: str = "rising"
+    direction: Literal["rising", "falling", "auto"] = "rising"
     pos_label: Any = None
     classes: Any = None
 
@@ -241,11 +266,11 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
 
     def fit(
         self,
-        scores: Any,
-        y: Any = None,
-        sample_weight: Any = None,
+        scores: ArrayLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
-        groups: Any = None,
+        groups: ArrayLike | None = None,
         features: Any = None,
     ) -> Self:
         """Judge the candidates, and fit the one that is taken.
@@ -359,13 +384,14 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         return table_in_rows(table, "counts") if self.weights == "counts" else table
 
     def _fit(self, table: ScoreTable) -> Map:
-        if not is_fold_count(self.cv):
+        cv: Any = self.cv
+        if not is_fold_count(cv):
             raise ParameterError(
                 "cv of AutoCalibrator must be a number of folds for a table, which has no rows to "
                 f"split, but {self.cv!r} came."
             )
         self.feature_calibrator_ = None
-        folds = FOLDS if self.cv is None else int(self.cv)
+        folds = FOLDS if cv is None else int(cv)
         return self._judge(table, HeldOutCells.of_table(table, folds, self.random_state))
 
     def _named(self, kinds: tuple[type, ...]) -> dict[str, Any]:
@@ -428,8 +454,8 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
 
     @property
     def _warnings(self) -> list[Advice]:
-        """The advice that `fit` warns of: all but guesses by how easy the data are to tell apart,
-        and by the ends of the scores."""
+        """The advice that `fit` warns of: all but guesses from the range of the scores, or from how
+        well they separate the classes."""
         guesses = {"trained_on_these_rows", "percentages", "points"}
         return [one for one in self.advice_ if one.code not in guesses]
 
@@ -443,14 +469,17 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
     ) -> Self:
         self._judged = None
         super()._learn(table, classes, pos_label, fit)
-        names = LabelNames.of(classes, pos_label)
         known: Any = None if self.chosen_ == FEATURES else self.calibrator_
-        falling = self.direction_ == "falling"
-        read = self._in_rows(table.mirrored() if falling else table)
-        self.advice_ = advise_table(read, known, names=names, judged=self.__dict__.pop("_judged"))
-        if falling:  # it was fitted to mirrored scores
+        if self.direction_ == "falling":  # it was fitted to mirrored scores
             known.direction = known.direction_ = self.direction_
             known.map_, known.score_range_ = self.map_, self.score_range_
+        self.advice_ = advise_table(
+            self._in_rows(table),
+            known,
+            names=LabelNames.of(classes, pos_label),
+            judged=self.__dict__.pop("_judged"),
+            direction=self.direction_,
+        )
         return self
 
     @one_thread()
@@ -462,14 +491,16 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         notes: tuple[str, ...] = (),
         left_out: tuple[str, ...] = (),
     ) -> None:
-        """Take one of the candidates, and keep how all of them did.
+        """Take one of the candidates, and keep the results of all.
 
-        ``distinct`` says how many different predictions each of them makes.
+        ``distinct`` is the number of different predictions of each.
         """
-        errors = CLASS_ERRORS if self.scores_are_ == "distributions" else ONE_SIDED
+        errors = ERRORS_AHEAD_OF_CLASSES if self.scores_are_ == "distributions" else ERRORS_AHEAD
         costly = {FEATURES} & set(trials)
         sample = held.sample
-        chosen, tied = choose(trials, sample, right=self.p_value_, errors=errors, demanding=costly)
+        chosen, tied = choose(
+            trials, sample, p_value=self.p_value_, errors=errors, demanding=costly
+        )
         rows = standings(
             trials, sample, level=self.level, chosen=chosen, tied=tied, distinct=distinct
         )
@@ -484,7 +515,9 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
 
     def _fit_classes(self, scores: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
         self._refuse_pos_label()
-        matrix, classes = read_matrix(scores, y, sample_weight, self.classes)
+        # of few classes members see a copy of the rows, which is made where NumPy is
+        stays = count_columns(scores) > FEW_CLASSES
+        matrix, classes = read_matrix(scores, y, sample_weight, self.classes, on_device=stays)
         if self._whole is not None:
             matrix = replace(matrix, whole=self._whole)
         named = self._named(KINDS)
@@ -498,7 +531,7 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         trials = judge_classes(named, held, progress=self.progress)
         n, k = len(matrix), matrix.n_classes
         step = 1 if k <= FEW_CLASSES else -(-n // max(COUNTED_NUMBERS // k, 1))
-        counted, out = matrix.scores[::step], reasons_left_out(k, n)
+        counted, out = on_host(matrix.scores[::step]), reasons_left_out(k, n)
         distinct = {name: count_distinct(trial.map(counted)) for name, trial in trials.items()}
         self._take_candidate(trials, held, distinct, left_out=out)
         self.pairs_, self.advice_ = {}, tuple(advise_first_look(self.look_, ClassNames.of(classes)))
@@ -526,13 +559,26 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
             first = self.look_.headline(known)
         else:
             labels = names if isinstance(names, LabelNames) else None
-            first = self.look_.headline(labels or LabelNames.of(self.classes_, self.pos_label_))
+            labels = labels or LabelNames.of(self.classes_, self.pos_label_)
+            falling = self.direction_ == "falling"
+            first = self.look_.headline(labels._replace(face="check") if falling else labels)
+            if falling and self.refused_ is not None and self.score_range_ is not None:
+                came = ScoreScale(self.score_range_.low, self.score_range_.high)
+                first = (
+                    f"{first} Low scores mean {labels.named(True)}: they are read as {came.turned}."
+                ).strip()
         if self.leaderboard_ is None:
             return f"{first} {self.refused_}".strip()
         known_of_scores = (self.refused_, self.scores_are_, self.p_value_)
         choice = explanation(self.leaderboard_, *known_of_scores, useless=self.look_.unproven)
         columns = features_in_words(self.calibrator_) if self._by_features else ""
         return f"{first} {choice} {columns}".strip()
+
+    def _html_repr(self) -> str:
+        """scikit-learn's box; once fitted with the verdict and the leaderboard below it."""
+        box: str = super()._html_repr()
+        fitted = self.__sklearn_is_fitted__()
+        return with_verdict(box, self.explain(), self.leaderboard_) if fitted else box
 
     def to_fitted(self) -> Fitted:
         """The fitted state as a plain value, as `save` writes it; its provenance has the choice."""
@@ -578,7 +624,7 @@ LEAST_SHARE = 1e-3
 
 
 class MemberView(NamedTuple):
-    """How the members of the mixture see rows; see `VectorMixture`."""
+    """How rows are prepared for the members of the mixture; see `VectorMixture`."""
 
     input: str
     floor: float
@@ -618,7 +664,8 @@ class MemberView(NamedTuple):
 def judge_classes(
     named: Mapping[str, Any], held: HeldOutMatrix, *, progress: bool
 ) -> dict[str, Trial]:
-    """The scores as they came, the mixture, its members and every candidate on rows held out."""
+    """The trials of the scores as they came, the mixture, its members and all candidates on rows
+    held out."""
     matrix, weights = held.matrix, held.weights
     if weights == "counts":
         named = {name: take_weights_as_counts(clone(one)) for name, one in named.items()}
@@ -636,7 +683,8 @@ def judge_classes(
 
 
 def class_fits(named: Mapping[str, Any], classes: NDArray[Any] | None = None) -> dict[str, Fit]:
-    """The fits of calibrators to matrices; those of one score are fitted one class at a time.
+    """A fit to matrices for each calibrator. Calibrators of one score are fitted one class at a
+    time.
 
     ``classes`` is as in `fit_copies`.
     """
@@ -672,8 +720,8 @@ def _try_mixture(inner: Mapping[str, Trial], held: HeldOutMatrix, view: MemberVi
 
 
 def count_distinct(p: Array) -> int:
-    """How many different probabilities there are; distributions are counted on at most
-    `MOST_COUNTED` rows."""
+    """The number of different probabilities. Distributions are counted on at most `MOST_COUNTED`
+    rows."""
     if p.ndim == 1:
         return len(np.unique(p))
     p = p[:: -(-len(p) // MOST_COUNTED)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -197,6 +198,12 @@ def _saved_figures(row: Standing, auc: float | None) -> dict[str, Any]:
     return {name: json_ready(value) for name, value in values.items() if value is not None}
 
 
+def with_verdict(box: str, said: str, board: Leaderboard | None = None) -> str:
+    """scikit-learn's box of an estimator with what came of its fit below it, for notebooks."""
+    table = "" if board is None else board._repr_html_()
+    return f'{box}<p style="max-width:60em">{html.escape(said)}</p>{table}'
+
+
 # --- The choice in words --------------------------------------------------------------------------
 
 
@@ -231,7 +238,7 @@ def why_refused(
 
 
 def kept_in_words(scores_are: str) -> str:
-    """What rows get where no map is chosen, in words: the scores, or of points one rate.
+    """What rows get if the scores are kept, in words; for points it is one rate.
 
     >>> kept_in_words("points")
     'All rows get one rate'
@@ -290,7 +297,8 @@ def explanation(
 
 
 def why_preferred(board: Leaderboard) -> str:
-    """Why not the candidate of least log loss: nothing where that was chosen, or no calibration."""
+    """Why the candidate of least log loss was not chosen; empty if it was, or if the scores were
+    kept."""
     chosen = board.chosen
     best = next(row for row in board.rows if row is chosen or not row.certain)
     if best is chosen or BEFORE in (best.name, chosen.name):

@@ -158,8 +158,6 @@ def fit(
             _check_features(segment, report, run.cells, asked_method=method, param=param)
         if segment and report:
             raise ParameterError("there is no report on segments yet: leave --report out.")
-        if report and direction != "rising":
-            raise ParameterError("there is no report on falling scores yet: leave --report out.")
         source.refuse_beside()
         sources.check_direction(direction, several=source.several, features=bool(features))
         if features and source.several:
@@ -280,18 +278,19 @@ def fit_scores(read: FileScores, calibrator: Any, judging: Judging) -> FitResult
     folds = judging.folds
     if folds and isinstance(calibrator, AutoCalibrator):
         calibrator.set_params(cv=folds)
-    fitted, data = jobs.learn(calibrator, read).to_fitted(), read.data
+    fitted, data, came = jobs.learn(calibrator, read).to_fitted(), read.data, read.as_came.data
     if read.several:
         result = FitResult.of(fitted, read, calibrator, advice_on(data), folds)
         if folds and len(data) > 1:
             with jobs.quietly():
                 return _judged(result, unseen(calibrator, read, data, folds), judging.asked)
         return result
-    advice = advise_table(data, calibrator, names=reading.names_of(read.document))
+    told: Any = {"names": reading.names_of(read.document), "direction": jobs.direction_of(read)}
+    advice = advise_table(came, calibrator, **told)
     result = FitResult.of(fitted, read, calibrator, advice, folds)
     if not folds or jobs.too_few(data):
         return result
-    values = len(np.unique(fitted.map(data.scores)))
+    values = len(np.unique(fitted.map(came.scores)))
     if len(data) > MOST_CELLS:
         data = data.pool(POOLED_CELLS)
     seen = unseen(calibrator, read, data, folds)
@@ -316,6 +315,8 @@ class Unseen(NamedTuple):
 def unseen(calibrator: Any, read: FileScores, data: Any, folds: int) -> Unseen:
     """The predictions of rows that were held out of what was read, or of the cells of its ``data``;
     an automatic choice has made them already."""
+    from sklearn.base import clone
+
     from calibrant.auto.auto import class_fits
     from calibrant.fitting.held_out import (
         HeldOutCells,
@@ -335,6 +336,8 @@ def unseen(calibrator: Any, read: FileScores, data: Any, folds: int) -> Unseen:
     held: Any
     if one_score:
         held = HeldOutCells.of_table(data, folds, 0)
+        if read.came is not None:  # the table is turned round already
+            calibrator = clone(calibrator).set_params(direction="rising")
         as_they_are, fit = unchanged_trial(data, held), fit_copies(calibrator)
     else:
         labels = label_array(read.classes)
@@ -412,7 +415,11 @@ def fit_segments(read: FileScores, calibrator: SegmentedCalibrator, judging: Jud
     folds = judging.folds
     calibrator.set_params(classes=list(read.classes), pos_label=read.pos_label)
     fitted = calibrator.fit_tables(read.by_segment).to_fitted()
-    advice = advise_table(read.data, names=reading.names_of(read.document))
+    came = read.as_came.data
+    if read.came is not None:  # it was fitted to scores read the other way
+        fitted = fitted.mirrored(came.scale)
+    told: Any = {"names": reading.names_of(read.document), "direction": jobs.direction_of(read)}
+    advice = advise_table(came, **told)
     result = FitResult.of(fitted, read, calibrator, advice, folds)
     if not folds or jobs.too_few(read.data):
         return result
@@ -487,12 +494,6 @@ class FitResult:
         return cls(known, read, calibrator, advice, folds, look=look, verdict=said)
 
     @property
-    def saved(self) -> Fitted:
-        """The calibrator of the scores as they came."""
-        scale = self.read.mirror
-        return self.fitted if scale is None else self.fitted.mirrored(scale)
-
-    @property
     def segments(self) -> tuple[Any, ...]:
         """What became of each segment, if there are some."""
         found: tuple[Any, ...] = getattr(self.calibrator, "segments_", ())
@@ -534,6 +535,8 @@ class FitResult:
                 else "a plot needs at least two rows of each class."
             )
         shown = None if "feature_columns" in self.read.facts else self.fitted
+        if shown is not None and self.read.came is not None:
+            shown = shown.mirrored(self.read.came.data.scale)
         held = replace(self.read, data=self.seen.after, before=self.seen.before)
         return jobs.draw(held, format, shown, bins=10)
 
@@ -613,7 +616,7 @@ def _segments_in_words(result: FitResult) -> str:
 
 def fit_document(result: FitResult, written: Mapping[str, Path | None]) -> dict[str, Any]:
     """The machine's answer to a fit."""
-    fitted, evaluation = result.saved, result.evaluation
+    fitted, evaluation = result.fitted, result.evaluation
     board = getattr(result.calibrator, "leaderboard_", None)
     return {
         **{name: None if path is None else str(path) for name, path in written.items()},
@@ -640,14 +643,14 @@ def write_fit(result: FitResult, written: Mapping[str, Path | None]) -> None:
     output, plot, report = written["calibrator"], written["plot"], written["report"]
     picture = None if plot is None else result.picture(plot.suffix[1:].lower())
     if output is not None and not sources.is_standard(output):
-        save(result.saved, output)
+        save(result.fitted, output)
     if plot is not None and picture is not None:
         write_whole(plot, picture)
     if report is not None and output is not None:
         saved_as = None if sources.is_standard(output) else output
         result.page(saved_as).save(report)
     if output is not None and sources.is_standard(output):
-        sys.stdout.buffer.write(to_json(result.saved).encode("utf-8"))
+        sys.stdout.buffer.write(to_json(result.fitted).encode("utf-8"))
         sys.stdout.buffer.flush()
 
 

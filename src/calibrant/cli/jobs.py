@@ -194,7 +194,9 @@ def learn(calibrator: Any, read: FileScores) -> Any:
     """The calibrator, fitted to one column of scores or to those of several classes."""
     calibrator.set_params(classes=list(read.classes))
     if not read.several:
-        return calibrator.set_params(pos_label=read.pos_label).fit_table(read.data)
+        if direction_of(read) == "falling":
+            calibrator.set_params(direction="falling")
+        return calibrator.set_params(pos_label=read.pos_label).fit_table(read.as_came.data)
     with quietly():
         return calibrator.fit(read.data.scores, labels_of(read), read.data.weight)
 
@@ -334,7 +336,7 @@ def page_of(
     """
     from calibrant.reports.report import calibration_report, report_of
 
-    facts = read.facts
+    came, facts = read.as_came, read.facts
     columns = facts["score_columns"] if read.several else [facts["score_column"]]
     options: dict[str, Any] = {
         "title": title,
@@ -348,12 +350,12 @@ def page_of(
         first = first_look(read.data).headline(names_of(read.document))
         raise InputError(f"{first} A report needs at least two rows of each class.".strip())
     if read.by_segment:
-        named = zip(segment_titles(list(read.by_segment)), read.by_segment.values(), strict=True)
+        named = zip(segment_titles(list(came.by_segment)), came.by_segment.values(), strict=True)
         options["segments"] = dict(named)
     if read.several or getattr(calibrator, "leaderboard_", None) is not None:
-        return report_of(calibrator, read.data, **options, **judged)
+        return report_of(calibrator, came.data, **options, **judged)
     options |= {"classes": list(read.classes), "pos_label": read.pos_label}
-    return calibration_report(read.data, calibrator=calibrator, **options)
+    return calibration_report(came.data, calibrator=calibrator, **options)
 
 
 def too_few(table: ScoreTable) -> bool:
@@ -375,19 +377,32 @@ def refuse_one_class(read: FileScores) -> None:
         )
 
 
-def facing(read: FileScores, direction: str) -> FileScores:
-    """What was read; where low scores are to mean the positive label, read the other way."""
+def with_direction(read: FileScores, asked: str) -> FileScores:
+    """What was read; where low scores mean the positive label, its facts and a note say so.
+
+    ``asked`` is "rising", "falling" or "auto": as the labels show.
+    """
     from calibrant.fitting.base import direction_of
 
-    if read.several or direction_of(read.data, direction) == "rising":
+    if read.several or direction_of(read.data, asked) == "rising":
         return read
-    turned = read.mirrored()
-    centre = turned.mirror.centre if turned.mirror else 0.0
     note(
-        f"low scores mean {str(read.pos_label)!r}: they are read as "
-        f"{f'{centre:g} ' if centre else ''}− score; the calibrator takes them as they are"
+        f"low scores mean {str(read.pos_label)!r}: they are read as {read.data.scale.turned}; the "
+        "calibrator takes them as they are"
     )
-    return turned
+    return replace(read, facts={**read.facts, "direction": "falling"})
+
+
+def facing(read: FileScores, asked: str) -> FileScores:
+    """What was read; where low scores mean the positive label, read the other way."""
+    read = with_direction(read, asked)
+    return read if direction_of(read) == "rising" else read.mirrored()
+
+
+def direction_of(read: FileScores) -> str:
+    """Whether high scores mean the positive label, or low ones."""
+    direction: str = read.facts.get("direction", "rising")
+    return direction
 
 
 def refuse_wrong_way(read: FileScores, fitted: Fitted | None) -> None:
@@ -396,15 +411,14 @@ def refuse_wrong_way(read: FileScores, fitted: Fitted | None) -> None:
     if read.several or fitted is None or fitted.rule.needs:
         return
     look = first_look(read.data)
-    given = fitted.map(read.data.scores)
+    given = fitted.map(read.as_came.data.scores)
     if look.found != "wrong way" or np.ptp(given) > 1e-9:
         return
     option = f"--pos-label {shell_quoted(str(fitted.pos_label))}"
     raise InputError(
         f"{look.headline(names_of(read.document))} Nothing was written: the calibrator would "
-        f"give all rows the same probability, {given[0]:.3g}. If a low score means "
-        f"{str(fitted.pos_label)!r}, as a credit score does, add --direction falling. If a high "
-        f"one should mean it all the same, add {option}."
+        f"give all rows the same probability, {given[0]:.3g}. If a high score should mean "
+        f"{str(fitted.pos_label)!r} all the same, add {option}."
     )
 
 

@@ -15,6 +15,7 @@ from rich import box
 
 from calibrant.cli import jobs, reading, sources
 from calibrant.cli.app import (
+    as_command_options,
     run_with_status,
     say,
     say_json,
@@ -26,7 +27,7 @@ from calibrant.cli.app import (
 from calibrant.data.door import check_word
 from calibrant.data.lazy import LazyRows
 from calibrant.engines.open_engine import FEATURES, FileScores
-from calibrant.errors import InputError, ParameterError, as_command_options
+from calibrant.errors import InputError, ParameterError
 from calibrant.metrics.chance import IntervalOptions, read_interval_options
 from calibrant.metrics.evaluating import Evaluation, evaluate_rows, in_words
 from calibrant.metrics.evaluating import evaluate as evaluate_table
@@ -85,7 +86,7 @@ def compare(
         usual = jobs.COMPARED_CLASSES if source.several else jobs.COMPARED
         methods = [jobs.offered(name, several=source.several) for name in method or usual]
         sources.check_direction(direction, several=source.several)
-        read = jobs.facing(reading.read_scores(source), direction)
+        read = jobs.with_direction(reading.read_scores(source), direction)
     title = f"comparing {len(methods)} methods on {reading.size_of(read)}"
     auto = run_with_status(lambda: jobs.compare(read, methods, cv), title, run.json)
     names = reading.names_of(read.document)
@@ -114,6 +115,7 @@ def report(
     weight: sources.WeightColumn = None,
     method: Methods = None,
     pos_label: sources.PosLabel = None,
+    direction: sources.Direction = "rising",
     cv: Held = 5,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
     measures: sources.MoreMeasures = None,
@@ -140,6 +142,7 @@ def report(
       calibrant report scores.csv -s p -l y -m platt -m isotonic -o report.html --save c.json
       calibrant report scores.csv -o report.html --measures clinical
       calibrant report scores.csv -o report.html --segment country
+      calibrant report loans.csv -o report.html --direction falling
       calibrant report scores.csv -o report.html --features age,country
 
     The page needs no network and no other file.
@@ -157,6 +160,7 @@ def report(
         source.refuse_beside(measures=measures, features=features)
         usual = jobs.REPORTED_CLASSES if source.several else jobs.REPORTED
         methods = [jobs.offered(name, several=source.several) for name in method or usual]
+        sources.check_direction(direction, several=source.several)
         if segment:
             source = reading.complete_roles(source)
             read = reading.read_segments(source)
@@ -165,6 +169,7 @@ def report(
                 read = replace(read, rows=rows.rows, features=rows.features)
         else:
             read = reading.read_scores(source, features or ())
+        read = jobs.with_direction(read, direction)
 
     def judged() -> tuple[Report, str]:
         auto = jobs.compare(read, methods, cv)
@@ -279,7 +284,7 @@ def evaluate(
     if run.json:
         say_json({**found.to_dict(), **facts})
         return
-    _print(found, reading.names_of(facts))
+    _print(found, reading.names_of(facts, "evaluate"))
 
 
 def read_bins(word: str) -> Bins:

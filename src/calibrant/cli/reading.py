@@ -283,6 +283,8 @@ def names_of(facts: Mapping[str, Any], face: Face = "command line") -> Any:
     """How words name the labels, their column and the option: `LabelNames`, or `ClassNames` of
     several classes. The facts are those of `FileScores.document`."""
     column = facts["label_column"]
+    if "direction" in facts:  # it was said, so that another is no advice
+        face = "check"
     if "pos_label" in facts:
         return LabelNames.of(facts["classes"], facts["pos_label"], column, face)
     return ClassNames.of(facts["classes"], column, facts["score_columns"], face)

@@ -6,6 +6,7 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import ParameterError
@@ -37,7 +38,7 @@ class Threshold(NamedTuple):
 
 
 def best_threshold(
-    calibrator: Any, *, cost_fp: float, cost_fn: float, scores: Any = None
+    calibrator: Any, *, cost_fp: float, cost_fn: float, scores: ArrayLike | ScoreTable | None = None
 ) -> Threshold:
     """The score from which on acting costs less than not acting.
 

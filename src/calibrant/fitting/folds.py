@@ -152,12 +152,12 @@ def _deal_rows(
 
 
 def is_fold_count(cv: Any) -> bool:
-    """Whether ``cv`` is a number of folds (or None), for which a table is enough, without rows."""
+    """Whether ``cv`` is a number of folds (or None). Then a table is enough, without its rows."""
     return cv is None or isinstance(cv, Integral)
 
 
 def limit_folds(wanted: int, rarest: float) -> int:
-    """The number of folds wanted, or fewer: one for each row of the rarer class; 0 instead of 1.
+    """The number of folds wanted, but at most one for each row of the rarer class; 0 if that is 1.
 
     >>> limit_folds(5, 3.0), limit_folds(5, 1.0)
     (3, 0)
@@ -286,9 +286,10 @@ class CvLimit:
 
 
 def _deal_by_label(k: int, rows: Rows) -> list[Pair]:
-    """k folds, to which the rows of each class are dealt in turn; a class may be smaller than k.
+    """k folds, to which the rows of each class are dealt one after the other.
 
-    Rows with soft labels are dealt in the order of these.
+    A class may have fewer than k rows. Rows with soft labels are dealt in the order of their
+    labels.
     """
     n = len(rows.codes)
     if n < k:
@@ -345,7 +346,8 @@ def _hold_out_fraction(
 
 
 def _splits_without_weightless(cv: Any, present: Flags) -> Any:
-    """Lists of splits, renumbered for the rows that are ``present``; any other cv as it is."""
+    """Splits with the rows of weight zero removed and the others renumbered; any other ``cv``
+    unchanged."""
     if present.all() or cv is None or isinstance(cv, Real) or hasattr(cv, "split"):
         return cv
     position = np.cumsum(present) - 1
@@ -459,9 +461,9 @@ MOST_SORTED = 1 << 22
 
 
 def count_large_parts(matrix: ScoreMatrix, count: int) -> int:
-    """The number of parts of a large matrix of many classes, of which one is held out.
+    """For a large matrix of many classes, the number of parts of which one is held out.
 
-    0 where ``count`` folds do not take long.
+    0 if ``count`` folds are quick enough.
     """
     n, k = len(matrix), matrix.n_classes
     if k <= FEW_CLASSES or n * k <= FOLDED_NUMBERS or count < 2:
@@ -470,12 +472,12 @@ def count_large_parts(matrix: ScoreMatrix, count: int) -> int:
 
 
 def deal_by_scores(matrix: ScoreMatrix, count: int) -> Index:
-    """The fold of each row: rows sorted by their scores and dealt in turn.
+    """The fold of each row: rows are sorted by their scores and dealt one after the other.
 
-    Nothing is random, and neither the order of the rows nor their labels matter (except among
-    equal scores). Folds with equal shares of every class would repeat the accidents of the sample,
-    and a fit to those accidents would seem to gain. Large matrices are sorted by their first two
-    columns only.
+    Nothing is random, and neither the order of the rows nor their labels matter (except among equal
+    scores). The shares of the classes differ from fold to fold, as chance has it. With equal shares
+    each fold would repeat the accidents of the sample, and a fit to those accidents would seem to
+    gain. Large matrices are sorted by their first two columns only.
     """
     return deal_in_turn(rows_by_score(matrix), count)
 

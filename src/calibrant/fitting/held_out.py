@@ -21,7 +21,7 @@ from sklearn.base import clone
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.door import Rows
-from calibrant.data.score_matrix import ScoreMatrix
+from calibrant.data.score_matrix import ScoreMatrix, Scores
 from calibrant.data.score_table import CellColumns, ScoreTable, table_in_rows, weight_in_rows
 from calibrant.fitting.folds import (
     FEW_CLASSES,
@@ -42,6 +42,7 @@ from calibrant.metrics.point_measures import area, one_class
 from calibrant.metrics.tables import class_tables
 from calibrant.rules.softmax import Softmax
 from calibrant.running import track
+from calibrant.tensors import on_host
 
 #: learns from what a fold does not hold out; gives a calibrator, or a function of what it holds out
 Fit = Callable[[Any], Any]
@@ -136,7 +137,7 @@ def try_all(
 def fit_copies(calibrator: Any, classes: NDArray[Any] | None = None) -> Fit:
     """A function that fits a copy of a calibrator to a table or a matrix.
 
-    The ``classes`` are those of the columns of matrices (None: 0, 1, 2, …).
+    ``classes`` are those of a matrix's columns (None: 0, 1, 2, …).
     """
 
     def fit(data: ScoreTable | ScoreMatrix) -> Any:
@@ -158,10 +159,11 @@ def progress_bar(fits: int, *, show: bool) -> Iterator[int]:
 def held_out_path_losses(
     table: ScoreTable, folds: int, losses: Callable[[CellColumns, CellColumns], Array]
 ) -> Array:
-    """The summed losses on rows held out of several candidates, such as numbers of bins.
+    """The losses on rows held out of several candidates at once, such as numbers of bins.
 
-    ``losses`` is called for each fold with the cells to learn from and the cells held out; it fits
-    all candidates, and gives the loss of each. Whole weights are numbers of rows.
+    ``losses`` is called once for each fold, with the cells to learn from and the cells held out. It
+    fits all candidates and gives the loss of each. These are summed over the folds. Whole weights
+    are numbers of rows.
     """
     deal = TableFolds(table, folds, repetitions=True)
     held = (deal.held(fold) for fold in range(folds))
@@ -172,7 +174,8 @@ def held_out_path_losses(
 
 
 class HeldOut(ABC):
-    """Data in folds: of each fold the part to learn from, the part held out, and its labels."""
+    """Data in folds. Each fold has a part to learn from and a part held out, whose labels are
+    known."""
 
     #: the numbers of the rows to learn from and to judge on, where there are rows
     pairs: Sequence[Pair]
@@ -189,13 +192,13 @@ class HeldOut(ABC):
     @property
     @abstractmethod
     def sample(self) -> Sample:
-        """The weights of the units that have a loss: rows, or cells of equal rows."""
+        """The weights of the units that have a loss each: rows, or cells of equal rows."""
 
     @abstractmethod
     def trial(self, p: NDArray[Any], *, ranks: bool = False) -> Trial:
         """The trial of these predictions, which come fold after fold.
 
-        With ``ranks`` they are the scores as they came, which are ranked over all folds, too.
+        With ``ranks`` they are the scores as they came. Then the AUC over all folds is found, too.
         """
 
 
@@ -303,7 +306,7 @@ class HeldOutCells(HeldOut):
 
     @classmethod
     def of_all(cls, scores: Array, columns: CellColumns) -> HeldOutCells:
-        """All cells in a single fold, to judge predictions that were made before."""
+        """All cells in a single fold, to judge predictions that exist already."""
         return cls(scores, columns, [len(scores)])
 
     @property
@@ -325,7 +328,7 @@ class HeldOutCells(HeldOut):
     def units(self) -> tuple[Index, Flags]:
         """The cell of each unit, and whether the unit is of the positive class.
 
-        Units of rows are in the order of the rows. Those of tables are in the order of folds, and
+        If there are rows, units are in their order. Otherwise they are in the order of folds, and
         in each fold the negatives of all cells come before the positives.
         """
         some = np.array([self.columns.negative > 0.0, self.columns.positive > 0.0])
@@ -379,7 +382,7 @@ class HeldOutCells(HeldOut):
 
 
 def weight_held_out(test: Index, weight: Array | None) -> Array:
-    """The weight of each row held out; one that is held out r times counts 1/r each time."""
+    """The weight of each row held out. A row that is held out r times counts 1/r each time."""
     share = 1.0 / np.bincount(test)[test]
     return share if weight is None else weight[test] * share
 
@@ -398,9 +401,10 @@ def concatenate_columns(parts: Sequence[CellColumns]) -> CellColumns:
 
 
 def pairs_in_order(table: ScoreTable) -> tuple[float, float]:
-    """The number of pairs of a negative and a positive, and in how many the positive scores more.
+    """The number of pairs of a negative and a positive, and the number of those in which the
+    positive has the higher score.
 
-    Of equal scores half of the pairs count.
+    Of pairs with equal scores, half count.
     """
     if one_class(table):
         return 0.0, 0.0
@@ -459,7 +463,12 @@ class HeldOutMatrix(HeldOut):
         # a single part is taken once for all candidates, since it may be large
         if len(self.pairs) == 1:
             return [self._single]
-        return ((self._scaled.take(train), self.matrix.scores[test]) for train, test in self.pairs)
+        return ((self._scaled.take(train), self._scores(test)) for train, test in self.pairs)
+
+    def _scores(self, rows: Index) -> Scores:
+        """The scores of some rows; those of a tensor leave its device."""
+        scores: Scores = on_host(self.matrix.take(rows).scores)
+        return scores
 
     @cached_property
     def _scaled(self) -> ScoreMatrix:
@@ -470,7 +479,7 @@ class HeldOutMatrix(HeldOut):
     def _single(self) -> Part:
         """The part of a single fold."""
         ((train, test),) = self.pairs
-        return self._scaled.take(train), self.matrix.scores[test]
+        return self._scaled.take(train), self._scores(test)
 
     @cached_property
     def rows(self) -> Index:
@@ -500,7 +509,7 @@ class HeldOutMatrix(HeldOut):
 
     def unchanged(self) -> Trial:
         """The trial of the scores as they came: distributions, or the softmax of logits."""
-        before, scores = unchanged(self.matrix), self.matrix.scores[self.rows]
+        before, scores = unchanged(self.matrix), self._scores(self.rows)
         p = before(scores)
         if before.input == "probability":
             p[scores == 0] = 0.0  # the map gives 5e-324, but a wrong zero has an infinite loss
@@ -519,10 +528,7 @@ class HeldOutMatrix(HeldOut):
         return Trial(kept, surprise, square, certain, self._area(p, folds), whole)
 
     def _area(self, p: Array, parts: list[Any]) -> float | None:
-        """The share of pairs within parts that are in order, as a mean over the classes.
-
-        None where there are many classes.
-        """
+        """The AUC within parts, as a mean over the classes. None if there are many classes."""
         if p.shape[1] > FEW_CLASSES:
             return None
         pairs, ordered = np.zeros((2, p.shape[1]))
@@ -542,7 +548,7 @@ class HeldOutMatrix(HeldOut):
 
 
 def unchanged(matrix: ScoreMatrix) -> Softmax:
-    """The map that returns distributions unchanged, and the softmax of logits."""
+    """The map that leaves distributions unchanged, and gives the softmax of logits."""
     return Softmax.unchanged(matrix.n_classes, matrix.kind())
 
 
@@ -550,14 +556,14 @@ def unchanged(matrix: ScoreMatrix) -> Softmax:
 
 
 #: a candidate replaces our own method only if it is ahead by more standard errors than this
-BENEFIT = 2.0
+ERRORS_OVER_OWN = 2.0
 #: the level of the test that the scores are wrong
 LEVEL = 0.05
 #: without that test the best must be ahead of the scores by more standard errors than this, which
 #: noise alone is in 5 % of samples
-ONE_SIDED = 1.64
+ERRORS_AHEAD = 1.64
 #: standard errors by which the best must be ahead of the scores of several classes
-CLASS_ERRORS = 1.0
+ERRORS_AHEAD_OF_CLASSES = 1.0
 #: mean losses that differ by this part are equal but for rounding
 ROUNDING = 1e-12
 
@@ -566,8 +572,8 @@ def choose(
     trials: Mapping[str, Trial],
     sample: Sample,
     *,
-    right: float | None = None,
-    errors: float = ONE_SIDED,
+    p_value: float | None = None,
+    errors: float = ERRORS_AHEAD,
     demanding: Collection[str] = (),
     by: str = "log_loss",
 ) -> tuple[str, set[str]]:
@@ -575,7 +581,7 @@ def choose(
 
     The first candidate is the scores as they came. They are kept unless the best is ahead of them
     by more than so many standard ``errors``, or is ahead at all and a test refutes the scores
-    (``right`` is the p-value of the test that they are right; None without one).
+    (``p_value`` is that of the test that they are right; None without one).
 
     Otherwise the second candidate (our own method) is taken if it is ahead of the scores by the
     same rule, and at most two standard errors behind the best. In all other cases the best is
@@ -599,7 +605,7 @@ def choose(
         best = min(good, key=lambda name: sample.mean(losses[name]))
         behind = {name: standard_errors_behind(losses[name], losses[best], sample) for name in good}
         tied = {name for name, count in behind.items() if count <= 1.0}
-        needed = 0.0 if right is not None and right <= LEVEL else errors
+        needed = 0.0 if p_value is not None and p_value <= LEVEL else errors
 
         def beats_the_scores(name: str) -> bool:
             if first not in good:
@@ -607,19 +613,23 @@ def choose(
             return standard_errors_behind(losses[first], losses[name], sample) > needed
 
         if beats_the_scores(best):
-            own = behind.get(second, np.inf) <= BENEFIT and beats_the_scores(second)
+            own = behind.get(second, np.inf) <= ERRORS_OVER_OWN and beats_the_scores(second)
             taken = second if own else best
     for name in demanding:
         if name not in finite:
             continue
         hopeless = taken not in finite
-        if hopeless or standard_errors_behind(losses[taken], losses[name], sample) > BENEFIT:
+        if (
+            hopeless
+            or standard_errors_behind(losses[taken], losses[name], sample) > ERRORS_OVER_OWN
+        ):
             taken, tied = name, {name}
     return taken, tied
 
 
 def standard_errors_behind(one: Array, other: Array, sample: Sample) -> float:
-    """The mean difference of two losses in its standard errors; 0 if the first is smaller."""
+    """How far one loss is above another, in standard errors of the mean difference; 0 if it is
+    below."""
     difference = one - other
     mean, error = sample.mean(difference), sample.error(difference)
     if one is other or mean <= ROUNDING * abs(sample.mean(other)):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
@@ -24,7 +24,8 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from calibrant.array_types import Array, Index
 from calibrant.auto.advice import known_rows, warn_of
-from calibrant.auto.auto import AutoCalibrator
+from calibrant.auto.auto import AutoCalibrator, Cv
+from calibrant.auto.why import with_verdict
 from calibrant.data.columns import column_kinds, column_names, plain, reorder_columns, to_column
 from calibrant.data.door import (
     Limit,
@@ -51,8 +52,8 @@ from calibrant.fitting.model_scores import (
     Method,
     ModelClassifier,
     ModelFits,
-    Part,
     PredictsRows,
+    ScoredPart,
     check_array_api,
     find_columns,
     may_be_probabilities,
@@ -193,12 +194,12 @@ class CalibratedClassifier(ModelClassifier):
     estimator: Any = None
     calibrator: AnyCalibrator | str | None = None
     _: KW_ONLY
-    cv: Any = 3
+    cv: Cv | str = 3
     ensemble: bool = False
-    decision: str = "calibrated"
+    decision: Literal["calibrated", "model"] = "calibrated"
     response_method: Method = "auto"
     segments: Any = None
-    random_state: Any = None
+    random_state: int | np.random.RandomState | None = None
     n_jobs: int | None = None
 
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
@@ -209,10 +210,10 @@ class CalibratedClassifier(ModelClassifier):
     def fit(
         self,
         X: Any,
-        y: Any,
-        sample_weight: Any = None,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
         *,
-        groups: Any = None,
+        groups: ArrayLike | None = None,
         **fit_params: Any,
     ) -> Self:
         """Fit the model (unless prefit) and the calibrator of its scores.
@@ -376,6 +377,61 @@ class CalibratedClassifier(ModelClassifier):
             labels = self.classes_[best]
         return as_came(X, labels)  # type: ignore[no-any-return]
 
+    def explain(self) -> str:
+        """Which rows the calibrator learned from, and what came of it: of an automatic choice the
+        verdict with its figures, of an ensemble that of each member.
+
+        >>> from sklearn.datasets import make_classification
+        >>> X, y = make_classification(400, random_state=0)
+        >>> print(CalibratedClassifier(calibrator="platt").fit(X, y).explain())
+        Platt learned from the scores of LogisticRegression (predict_proba) of rows that it had \
+not seen, fold after fold; the model was then fitted again, to all rows. What this gains was not \
+measured: calibrant.evaluate says it, on other rows.
+        """
+        check_is_fitted(self, "members_")
+        verdicts = [
+            member.calibrator.explain()
+            for member in self.members_
+            if hasattr(member.calibrator, "explain")
+        ]
+        if len(verdicts) > 1:
+            verdicts = [f"Member {i}: {said}" for i, said in enumerate(verdicts, start=1)]
+        unknown = "What this gains was not measured: calibrant.evaluate says it, on other rows."
+        return " ".join([self._learned_from(), *(verdicts or [unknown])])
+
+    def _learned_from(self) -> str:
+        """Which scores the calibrator was fitted to, in words."""
+        first, kind = self.members_[0], cv_kind(self.cv)
+        given: Any = first.calibrator
+        if isinstance(given, CodedCalibrator):
+            given = given.calibrator
+        model, one = type(first.estimator).__name__, type(given).__name__
+        if isinstance(first.estimator, FrozenEstimator):
+            model, kind = type(first.estimator.estimator).__name__, "prefit"
+        of = "the model" if first.input == "function" else f"{model} ({first.input})"
+        if self.ensemble:
+            return (
+                f"The probabilities of {len(self.members_)} models, {model} with a calibrator "
+                f"({one}) for each fold, are averaged."
+            )
+        return {
+            "prefit": f"{one} learned from the scores of {of}, which was fitted before.",
+            "train": f"{one} learned from the scores of {of} of the rows that it was fitted to.",
+            "fraction": f"{one} learned from the scores of {of} of rows that were held out.",
+            "folds": f"{one} learned from the scores of {of} of rows that it had not seen, fold "
+            "after fold; the model was then fitted again, to all rows.",
+        }[kind]
+
+    def _html_repr(self) -> str:
+        """scikit-learn's box; once fitted with what `explain` says below it, and the leaderboard of
+        an automatic choice."""
+        box: str = super()._html_repr()
+        if not hasattr(self, "members_"):
+            return box
+        alone = self.members_[0] if len(self.members_) == 1 else None
+        board = None if alone is None else getattr(alone.calibrator, "leaderboard_", None)
+        return with_verdict(box, self.explain(), board)
+
     def to_fitted(self) -> Fitted:
         """The calibrator as a plain value for `save`: a map of the **model's scores**.
 
@@ -420,10 +476,10 @@ class CalibratedClassifier(ModelClassifier):
         return super().__sklearn_clone__()  # type: ignore[no-any-return]
 
     def get_metadata_routing(self) -> Any:
-        """Who asks for what in fit: this classifier, its splitter (groups) and its model.
+        """Which metadata this classifier, its splitter (groups) and its model ask for in fit.
 
-        A splitter that asks for groups, such as GroupKFold, asks for those of the classifier,
-        unless its own ``set_fit_request`` says something else.
+        A splitter that asks for groups, such as GroupKFold, gets those of the classifier, unless
+        its own ``set_fit_request`` says otherwise.
         """
         own = self._get_metadata_request()
         asked = getattr(get_routing_for_object(self.cv), "split", None)
@@ -537,7 +593,7 @@ class Member(PredictsRows):
 
     @property
     def input(self) -> str:
-        """What gives the model's scores: the name of its method, or "function"."""
+        """The name of the method that gives the model's scores, or "function"."""
         return score_method(self.estimator, self.method) or "function"
 
     @property
@@ -545,8 +601,11 @@ class Member(PredictsRows):
         return self.classes
 
     def _probabilities(self, X: Any) -> Array:
-        """Scores of the same model as in the fit may be any. A class that the model of a fold has
-        not seen has probability 0, as in scikit-learn."""
+        """The probability of each class. A class that a fold's model has not seen gets 0, as in
+        scikit-learn.
+
+        Scores may lie outside the range of the fit, since the same model gives them.
+        """
         model, calibrator = self.estimator, self.calibrator
         scores = model_scores(model, X, self.classes, self.positive, self.method)
         if isinstance(calibrator, LocalCalibrator):
@@ -567,7 +626,7 @@ class Member(PredictsRows):
         return np.where(total > 0.0, known / np.where(total > 0.0, total, 1.0), even)
 
     def to_fitted(self) -> Fitted:
-        """What calibrates the scores, as a plain value; the model is not in it."""
+        """The calibrator of the scores as a plain value. The model is not in it."""
         fitted = self.calibrator.to_fitted()
         known = fitted.score_range
         if known is not None and not may_be_probabilities(self.estimator, self.method):
@@ -587,13 +646,13 @@ FittedModel = tuple[Any, Index | None]
 
 
 class ModelToKeep(NamedTuple):
-    """A model that is kept for predictions, and the parts of scores that its calibrator learns.
+    """A model kept for predictions, and the scores that its calibrator learns, in parts.
 
-    Part i was scored by model i of ``scored_by``: a fold's, or the kept one itself.
+    Part i was scored by model i of ``scored_by``: that of a fold, or the kept model itself.
     """
 
     kept: FittedModel
-    parts: list[Part]
+    parts: list[ScoredPart]
     scored_by: list[FittedModel]
 
 
@@ -661,7 +720,7 @@ class MemberFits:
     scale: ScoreScale
 
     def member(self, calibrator: AnyCalibrator, kept: ModelToKeep) -> Member:
-        """The kept model together with a copy of the calibrator, fitted to all parts of scores."""
+        """The kept model with a copy of the calibrator, fitted to all parts of scores."""
         data, fits, parts = self.rows, self.fits, kept.parts
         one, inputs = self._unfitted_calibrator(calibrator), None
         pair = parts[0][0].ndim == 1 and isinstance(one, VectorCalibrator | CodedCalibrator)
@@ -718,7 +777,8 @@ class MemberFits:
     def _companion(
         self, calibrator: LocalCalibrator, model: Any, learned: Index | None
     ) -> Callable[[Any], RowInputs]:
-        """The function that makes of new rows what the calibrator needs beside a model's scores."""
+        """The function from new rows to the inputs that the calibrator needs beside a model's
+        scores."""
         train = self.rows if self.trained else None
         return calibrator.companion(model, train, learned, self.fits.method)
 
@@ -738,7 +798,7 @@ def _two_columns(scores: Array, margins: bool) -> Array:
 
 
 def segments_of(X: Any, columns: Any) -> Any:
-    """The columns of rows that hold their segments."""
+    """The columns of X that hold the rows' segments."""
     named = list(columns) if isinstance(columns, (list, tuple)) else columns
     if isinstance(named, list) and len(named) == 1:
         named = named[0]

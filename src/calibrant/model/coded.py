@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils import indexable
 from sklearn.utils.parallel import Parallel, delayed
@@ -33,7 +33,7 @@ from calibrant.fitting.model_scores import (
     Method,
     ModelClassifier,
     ModelFits,
-    Part,
+    ScoredPart,
     may_be_probabilities,
     model_classes,
     model_scores,
@@ -48,7 +48,7 @@ from calibrant.methods.codes.calibrator import (
     COMBINE,
     column_calibrator,
     combination_name,
-    combine_columns,
+    combine_column_maps,
     fit_column,
     one_sided_map,
     rows_per_column,
@@ -159,7 +159,14 @@ class CodedClassifier(KeepsRule, ModelClassifier):
 
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {"combine": (OneOf(COMBINE),)}
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Train and calibrate a model for each column.
 
         Parameters
@@ -237,7 +244,9 @@ class CodedClassifier(KeepsRule, ModelClassifier):
     ) -> None:
         counts = np.ones(len(rows.codes)) if rows.weight is None else rows.weight
         totals = rows_per_column(code.matrix[rows.codes], rows.weight, calibrator)
-        self.map_ = combine_columns(self.combine, code, [column.map for column in columns], totals)
+        self.map_ = combine_column_maps(
+            self.combine, code, [column.map for column in columns], totals
+        )
         self.classes_, self.code_ = rows.classes, code
         self.estimators_ = [column.model for column in columns]
         self.calibrators_ = [column.calibrator for column in columns]
@@ -327,7 +336,7 @@ def _fit_column_model(
         )
     if not whole:
         model, scores = fits.fit_and_score(data, everyone, everyone)
-        parts: list[Part] = [(scores, used)]
+        parts: list[ScoredPart] = [(scores, used)]
     else:
         scored = [fits.fit_and_score(data, train, test) for train, test in whole]
         parts = [(part, test) for (_, part), (_, test) in zip(scored, whole, strict=True)]
@@ -339,5 +348,5 @@ def _fit_column_model(
 
 
 def _has_both_sides(data: Rows, rows: Index) -> bool:
-    """Whether some of these rows are positive and some negative in a column."""
+    """Whether some of these rows are positive in a column, and some negative."""
     return len(rows) > 0 and bool((data.class_counts(rows) > 0).all())

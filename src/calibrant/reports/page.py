@@ -14,6 +14,7 @@ import numpy as np
 from calibrant.array_types import Array
 from calibrant.data.frozen import Frozen
 from calibrant.diagrams.curve import Curve, MapCurve
+from calibrant.diagrams.decision import DecisionCurve
 from calibrant.errors import InputError, shell_quoted
 from calibrant.export.sql import to_sql
 from calibrant.fitting.fitted import Fitted
@@ -54,6 +55,7 @@ from calibrant.reports.kit import (
     small_chart,
     small_text,
     swatch,
+    ticks,
     tile_row,
     upright_text,
     verdict_section,
@@ -91,6 +93,8 @@ class Report(PageValue):
     panels : tuple of Panel
         Segments of the rows, or the classes of a multiclass model.
     panel_kind : {"segment", "class"}
+    decision : DecisionCurve or None
+        Two classes: the net benefit of acting on the chosen probabilities, and on the scores.
     advice : tuple of str
         What deserves a look, in sentences.
     facts : mapping of str to str
@@ -116,6 +120,7 @@ class Report(PageValue):
     map_curve: MapCurve | None = None
     panels: tuple[Panel, ...] = ()
     panel_kind: str = "segment"
+    decision: DecisionCurve | None = None
     advice: tuple[str, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     recipes: tuple[Recipe, ...] = ()
@@ -150,6 +155,7 @@ class Report(PageValue):
             _leaderboard(self, order),
             _diagrams(self, order),
             _gallery(self, order),
+            _decisions(self.decision),
             _measures(self),
             _panels(self),
             groups_section(self.groups),
@@ -433,6 +439,48 @@ def _gallery(report: Report, order: Sequence[int]) -> Markup:
     return page_section("gallery", "Every method", element("div", *figures, class_="grid"))
 
 
+# --- decisions ----------------------------------------------------------------------------------
+
+
+#: about so many thresholds are in the table of decisions
+THRESHOLDS = 10
+
+
+def _decisions(curve: DecisionCurve | None) -> Markup:
+    """The net benefit at each threshold, drawn and in numbers; nothing without a curve."""
+    if curve is None:
+        return Markup()
+    numbers = range(2 - len(curve.names), 2)
+    round_ones = ticks(0.0, float(curve.thresholds[-1]), THRESHOLDS)
+    at = [int(np.abs(curve.thresholds - one).argmin()) for one in round_ones if one > 0.0]
+    acted = (map(shown_percent, shares) for shares in curve.acted[:, at].T.tolist())
+    worth = (map(shown_value, values) for values in curve.net_benefit[:, at].T.tolist())
+    columns = (
+        Column("threshold", [shown_percent(one) for one in curve.thresholds[at].tolist()], ""),
+        Column("rows acted on", [" → ".join(shares) for shares in acted]),
+        Column("net benefit", [" → ".join(values) for values in worth]),
+        Column("acting on all", [shown_value(one) for one in curve.treat_all[at].tolist()]),
+    )
+    legend = [
+        element("span", swatch(number), " ", name, class_="word")
+        for name, number in zip(curve.names, numbers, strict=True)
+    ]
+    text = (
+        "Who acts where the probability is 20 % or more says that a missed event costs as much as "
+        "four actions in vain. The net benefit is the share of rows that are rightly acted on, "
+        "minus what the actions in vain cost. A model is of use where it lies above both acting on "
+        "all rows (dashed) and acting on none, which is 0."
+    )
+    drawn = figure(
+        "large",
+        "Net benefit, threshold by threshold",
+        element("p", join(legend, " "), class_="how"),
+        decision_chart(curve, numbers),
+    )
+    both = element("div", drawn, page_table("Net benefit in numbers", columns), class_="pair")
+    return page_section("decisions", "What acting on them is worth", both, explanation(text))
+
+
 # --- measures -----------------------------------------------------------------------------------
 
 
@@ -627,6 +675,43 @@ def map_picture(curve: MapCurve) -> Markup:
     )
 
 
+def decision_chart(curve: DecisionCurve, numbers: Sequence[int]) -> Markup:
+    """The net benefit of models at each threshold, beside that of acting on all rows, and on none.
+
+    ``numbers`` give the looks of the models.
+    """
+    low = -0.2 * curve.rate
+    place = PlotArea(
+        LEFT,
+        TOP,
+        SIDE,
+        SIDE * 0.7,
+        linear_axis(0.0, float(curve.thresholds[-1])),
+        linear_axis(low, 1.05 * curve.rate),
+    )
+    seen = curve.treat_all >= low
+    x, y = curve.thresholds[seen], curve.treat_all[seen]
+    zero = float(place.down(0.0))
+    parts = [
+        element("path", class_="axis", d=f"M{LEFT} {zero:.1f}h{SIDE}"),
+        element("path", class_="diagonal", d=path_data(place.across(x), place.down(y))),
+    ]
+    for i, number in enumerate(numbers):
+        shown = [line_through(curve.thresholds, curve.net_benefit[i], place)]
+        if curve.lower is not None and curve.upper is not None:
+            shown.insert(0, area_between(curve.thresholds, curve.lower[i], curve.upper[i], place))
+        parts.append(element("g", *shown, class_=f"series {series_class(number)}"))
+    return picture(
+        "chart",
+        "Decision curve: net benefit against the threshold of acting",
+        (WIDTH, TOP + place.height + 48),
+        chart_frame(place, "net benefit"),
+        chart_text(LEFT + SIDE / 2, TOP + place.height + 42, "threshold", "middle"),
+        *parts,
+        role="img",
+    )
+
+
 # --- The section of a page that tells in which groups of rows predictions are wrong ---------------
 
 
@@ -785,24 +870,27 @@ def verdict_of(
         low = chosen.gain if chosen.gain_low is None else chosen.gain_low
         high = chosen.gain if chosen.gain_high is None else chosen.gain_high
         certain = (low > 0) - (high < 0)
-    known = _TO_DO_OF_POINTS if raw.name == ONE_RATE else _TO_DO
-    to_do = _LIKELY if certain == 0 and not single else known[certain]
+    to_do = _LIKELY if certain == 0 and not single else _TO_DO[certain]
     name = describe_method(chosen.name) if to_do.startswith("Calibrate") else chosen.name
-    return to_do.format(name), f"{where}, {facts}; {_ranking_in_words(raw, chosen)}."
+    to_do = to_do.format(name, keep=_kept_in_words(raw))
+    return to_do, f"{where}, {facts}; {_ranking_in_words(raw, chosen)}."
 
 
 _CERTAIN = {"better": 1, "worse": -1}
 _TO_DO = {
     1: "Calibrate these scores with {} before using them as probabilities.",
-    0: "Keep the scores as they are: {} shows no gain beyond noise.",
-    -1: "Keep the scores as they are: {} makes them worse.",
-}
-_TO_DO_OF_POINTS = {
-    1: _TO_DO[1],
-    0: "Use one rate for all rows: {} shows no gain beyond noise.",
-    -1: "Use one rate for all rows: {} is worse.",
+    0: "{keep}: {} shows no gain beyond noise.",
+    -1: "{keep}: {} is worse.",
 }
 _LIKELY = "Calibrate these scores with {}, although the gain alone may be noise."
+
+
+def _kept_in_words(raw: Method) -> str:
+    """What to do where nothing is better than the scores without a calibrator."""
+    if raw.name == ONE_RATE:
+        return "Use one rate for all rows"
+    as_they_are = raw.name.startswith(AS_THEY_ARE)
+    return "Keep the scores as they are" if as_they_are else f"Use {raw.name}"
 
 
 def _verdict_to_keep(
@@ -810,11 +898,10 @@ def _verdict_to_keep(
 ) -> tuple[str, str]:
     """The two sentences where the scores as they are stay, with what the best method had."""
     others = [m for m in rest if m.gain is not None]
-    first = "Keep the scores as they are: no method improves on them beyond noise."
-    if raw.name == ONE_RATE:
-        first = "Use one rate for all rows: no method improves on it beyond noise."
+    what = "them" if raw.name.startswith(AS_THEY_ARE) else "it"
+    first = f"{_kept_in_words(raw)}: no method improves on {what} beyond noise."
     if not others:
-        its = "Its" if raw.name == ONE_RATE else "Their"
+        its = "Their" if what == "them" else "Its"
         return first, f"{its} log loss is {short_value(raw.log_loss)}."
     best = max(others, key=lambda m: m.gain if m.gain is not None else -math.inf)
     return first, (

@@ -7,10 +7,11 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from calibrant.array_types import Array
@@ -19,6 +20,7 @@ from calibrant.auto.advice import (
     advise_segment_tables,
     advise_segments,
     advise_table,
+    said_direction,
 )
 from calibrant.auto.auto import KINDS, AutoCalibrator, class_fits, count_distinct
 from calibrant.auto.why import Leaderboard, why_preferred
@@ -28,6 +30,7 @@ from calibrant.data.door import (
     Rows,
     check_distributions,
     check_lengths,
+    check_word,
     read_binary,
     read_class_pair,
     read_probabilities,
@@ -43,12 +46,20 @@ from calibrant.diagrams.curve import (
     probability_window,
     reliability_curve,
 )
+from calibrant.diagrams.decision import DecisionCurve, decision_curve
 from calibrant.errors import CalibrationWarning, InputError, ParameterError, shell_quoted
-from calibrant.fitting.base import Calibrator, count_columns, facts_of_matrix
+from calibrant.fitting.base import (
+    DIRECTIONS,
+    Calibrator,
+    VectorCalibrator,
+    count_columns,
+    direction_of,
+    facts_of_matrix,
+)
 from calibrant.fitting.fitted import Fitted
 from calibrant.fitting.folds import is_fold_count, soft_cells
 from calibrant.fitting.held_out import (
-    CLASS_ERRORS,
+    ERRORS_AHEAD_OF_CLASSES,
     HeldOutCells,
     HeldOutMatrix,
     Sample,
@@ -59,6 +70,7 @@ from calibrant.fitting.held_out import (
     try_all,
 )
 from calibrant.fitting.registry import BEFORE, named_methods, to_calibrators
+from calibrant.methods.codes.calibrator import CodedCalibrator
 from calibrant.methods.codes.codes import read_code
 from calibrant.methods.uncalibrated import Uncalibrated, unchanged_trial
 from calibrant.metrics.chance import clopper_pearson
@@ -71,7 +83,7 @@ from calibrant.metrics.evaluating import (
     without_praise,
 )
 from calibrant.metrics.groups import Multicalibration, multicalibration_of_rows
-from calibrant.metrics.headlines import ClassNames, LabelNames, class_look, first_look
+from calibrant.metrics.headlines import ClassNames, Face, LabelNames, class_look, first_look
 from calibrant.metrics.intervals import PairedCells
 from calibrant.metrics.measures import CLASS_MEASURES, MEASURES, chosen_records
 from calibrant.metrics.tables import class_table, top_table
@@ -101,23 +113,37 @@ from calibrant.rules.base import VectorMap
 from calibrant.rules.combiners import singled_out
 from calibrant.rules.sigmoids import Identity
 
+#: what may be judged: calibrators and their names, alone or several; or what was made before
+AnyCalibrators = (
+    Calibrator
+    | VectorCalibrator
+    | CodedCalibrator
+    | Fitted
+    | str
+    | Sequence[Any]
+    | Mapping[str, Any]
+    | None
+)
+#: where the data of a page come from
+Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Mapping[str, Any] | None
 #: groups of equal weight of each curve, and cells of the histograms
 BINS, CELLS = 10, 40
 
 
 def calibration_report(
-    scores: Any,
-    y: Any = None,
+    scores: ArrayLike | ScoreTable,
+    y: ArrayLike | None = None,
     *,
-    sample_weight: Any = None,
-    calibrator: Any = None,
+    sample_weight: ArrayLike | None = None,
+    calibrator: AnyCalibrators = None,
     segments: Any = None,
+    direction: Literal["rising", "falling", "auto"] | None = None,
     pos_label: Any = None,
     classes: Any = None,
     title: str | None = None,
     score_name: str = "score",
     label_name: str = "label",
-    source: Any = None,
+    source: Source = None,
     saved_as: str | None = None,
     output: str | os.PathLike[str] | None = None,
     measures: str | Sequence[str] | None = None,
@@ -141,6 +167,9 @@ def calibration_report(
     segments : array-like of shape (n,), or several columns, or dict of ScoreTables, optional
         A group of each row (region, product, …): the page shows whether one map fits them all.
         Where ``scores`` is a table, the table of each group by its name.
+    direction : {"rising", "falling", "auto"}, default: that of the calibrator
+        Whether high scores mean ``pos_label``, or low ones, as credit scores do; "auto": as the
+        labels show. Two classes only.
     pos_label : label, optional
         What a high score means; default: the larger class.
     classes : labels, optional
@@ -194,6 +223,8 @@ def calibration_report(
     several = not isinstance(scores, ScoreTable) and count_columns(scores) > 2
     if several:
         _check_codes(calibrator)
+        if direction not in (None, "rising"):
+            raise InputError("direction is for scores of two classes, but several columns came.")
     shown = _measures_shown(measures, several=several)
     if features is not None:
         check_features(scores, features, several=several)
@@ -201,7 +232,7 @@ def calibration_report(
         many = SeveralClasses.read(scores, y, sample_weight, classes, segments)
         made = _report(many, judge_calibrators(many, calibrator), segments, words, shown)
     else:
-        two = TwoClasses.read(scores, y, sample_weight, pos_label, classes, calibrator)
+        two = TwoClasses.read(scores, y, sample_weight, pos_label, classes, calibrator, direction)
         made = _report(two, judge_calibrators(two, calibrator), segments, words, shown)
         if features is not None and two.rows is not None:
             groups = groups_of(two.rows, features, made.fitted, made.level)
@@ -252,7 +283,9 @@ def report_of(
             return _report(several, contest_of_trials(several, judged, held), None, words, shown)
     elif automatic:
         labels = tuple(plain(label) for label in calibrator.classes_)
-        two = TwoClasses(data, labels, plain(calibrator.pos_label_))
+        two = TwoClasses(
+            data, labels, plain(calibrator.pos_label_), direction=calibrator.direction_
+        )
         return _report(two, contest_of_automatic(calibrator), segments, words, shown)
     raise InputError("a report needs an AutoCalibrator that is fitted and could be judged.")
 
@@ -333,6 +366,7 @@ def _report(
         map_curve=data.map_curve(fitted),
         panels=data.panels(contest, segments),
         panel_kind=data.panel_kind,
+        decision=None if useless else data.decision(contest),
         advice=data.advice(contest, segments),
         facts=source_facts(words.source)
         | data.facts(words.score_name, words.label_name)
@@ -510,8 +544,9 @@ def contest_of_trials(
         calibrator = fitted = made[chosen]
     board = Leaderboard(rows, held.folds if made is None else 0, LEVEL, sample.total)
     pairs = {}
-    if isinstance(held, HeldOutCells):
-        pairs = {name: held.paired(trial) for name, trial in trials.items()}
+    if isinstance(data, TwoClasses) and isinstance(held, HeldOutCells):
+        read = data.turned(held)
+        pairs = {name: read.paired(trial) for name, trial in trials.items()}
     return Contest(board, predictions, fitted, calibrator, single, pairs)
 
 
@@ -556,6 +591,10 @@ class ReportData:
     def has_soft_labels(self, contest: Contest) -> bool:
         """Whether some rows count for both classes, since their labels are probabilities."""
         return False
+
+    def decision(self, contest: Contest) -> DecisionCurve | None:
+        """What acting on the chosen probabilities is worth, beside the scores as they are."""
+        return None
 
     def recipes(self, fitted: Fitted | None, words: PageWords) -> tuple[Recipe, ...]:
         """How to apply the chosen map."""
@@ -632,7 +671,7 @@ class SeveralClasses(ReportData):
 
     def choice(self, trials: Mapping[str, Trial], sample: Sample, before: Any) -> Any:
         """The name of the method that is taken, and of those as good as the best."""
-        return choose(trials, sample, errors=CLASS_ERRORS)
+        return choose(trials, sample, errors=ERRORS_AHEAD_OF_CLASSES)
 
     def distinct(self, trial: Trial, prediction: Any) -> int:
         """How many different probabilities a method gives."""
@@ -723,20 +762,32 @@ class TwoClasses(ReportData):
     classes: tuple[Any, ...]
     pos_label: Any
     rows: Rows | None = None
+    direction: str = "rising"
 
     kinds: ClassVar[tuple[type, ...]] = (Calibrator,)
     panel_kind: ClassVar[str] = "segment"
 
     @classmethod
     def read(
-        cls, scores: Any, y: Any, sample_weight: Any, pos_label: Any, classes: Any, calibrator: Any
+        cls,
+        scores: Any,
+        y: Any,
+        sample_weight: Any,
+        pos_label: Any,
+        classes: Any,
+        calibrator: Any,
+        direction: str | None,
     ) -> Self:
         """Rows, or a table; the labels of a table may come from a `Fitted`."""
+        asked = _own_direction(calibrator) if direction is None else direction
+        check_word("direction", asked, DIRECTIONS.words)
         if not isinstance(scores, ScoreTable):
             if y is None:
                 raise InputError("y must be given beside scores. Only a ScoreTable holds labels.")
             rows = read_binary(scores, y, sample_weight, pos_label=pos_label, classes=classes)
-            return cls(ScoreTable.from_rows(rows), tuple(rows.classes), rows.pos_label, rows)
+            table = ScoreTable.from_rows(rows)
+            side = direction_of(table, asked)
+            return cls(table, tuple(rows.classes), rows.pos_label, rows, side)
         for name, value in (("y", y), ("sample_weight", sample_weight)):
             if value is not None:
                 raise InputError(f"{name} must not be given beside a ScoreTable, which holds it.")
@@ -745,7 +796,13 @@ class TwoClasses(ReportData):
         if isinstance(calibrator, Fitted) and classes is None:
             classes, pos_label = list(calibrator.classes), calibrator.pos_label
         known, positive = read_class_pair(classes, pos_label)
-        return cls(scores, tuple(plain(label) for label in known), plain(positive))
+        side = direction_of(scores, asked)
+        return cls(scores, tuple(map(plain, known)), plain(positive), direction=side)
+
+    @cached_property
+    def rising(self) -> ScoreTable:
+        """The table in which high scores mean the positive label."""
+        return self.table.mirrored() if self.direction == "falling" else self.table
 
     @property
     def positive_column(self) -> int:
@@ -754,19 +811,21 @@ class TwoClasses(ReportData):
 
     @property
     def before(self) -> str:
-        kind = self.table.scale.kind
-        if kind == "points":  # which stand for no probability
+        scale = self.table.scale
+        if scale.kind == "points":  # which stand for no probability
             return ONE_RATE
-        return f"{AS_THEY_ARE} (divided by 100)" if kind == "percentages" else AS_THEY_ARE
+        known = scale.turned if self.direction == "falling" else AS_THEY_ARE
+        return f"{known} (divided by 100)" if scale.kind == "percentages" else known
 
     # --- judging --------------------------------------------------------------------------------
 
     def fit_automatic(self, auto: AutoCalibrator) -> AutoCalibrator:
-        auto.set_params(classes=list(self.classes), pos_label=self.pos_label)
+        labels = {"classes": list(self.classes), "pos_label": self.pos_label}
+        auto.set_params(direction=self.direction, **labels)
         if self.rows is None or is_fold_count(auto.cv):
             return auto.fit_table(self.table)
-        labels = np.asarray(self.classes)
-        positive, negative = labels[self.positive_column], labels[1 - self.positive_column]
+        known = np.asarray(self.classes)
+        positive, negative = known[self.positive_column], known[1 - self.positive_column]
         y = np.where(self.rows.positive, positive, negative)
         return auto.fit(self.rows.scores, y, self.rows.weight)
 
@@ -791,10 +850,22 @@ class TwoClasses(ReportData):
         return HeldOutCells.of_all(scores, CellColumns(zero, one, zero * zero, one * one))
 
     def unchanged(self, held: Any) -> Trial:
-        return unchanged_trial(self.table, held)
+        trial = unchanged_trial(self.rising, self.turned(held))
+        made = Uncalibrated(direction=self.direction).fit_table(self.table)
+        return replace(trial, map=made.map_, fitted=made)
+
+    def turned(self, held: HeldOutCells) -> HeldOutCells:
+        if self.direction == "rising":
+            return held
+        return replace(held, scores=self.table.scale.centre - held.scores)
 
     def fit_all(self, named: Mapping[str, Any], held: Any) -> dict[str, Trial]:
-        return try_all({name: fit_copies(one) for name, one in named.items()}, held, self.table)
+        fits = {}
+        for name, one in named.items():
+            own = getattr(one, "direction", None)
+            turned = clone(one).set_params(direction=self.direction) if own == "rising" else one
+            fits[name] = fit_copies(turned)
+        return try_all(fits, held, self.table)
 
     def predicted(self, name: str, made: Any, held: Any) -> Array:
         if not isinstance(made, Fitted):
@@ -814,7 +885,7 @@ class TwoClasses(ReportData):
 
     def choice(self, trials: Mapping[str, Trial], sample: Sample, before: Any) -> Any:
         right = chance_that_right(before, grouped=sample.cluster is not None)
-        return choose(trials, sample, right=right)
+        return choose(trials, sample, p_value=right)
 
     def distinct(self, trial: Trial, prediction: Any) -> int:
         if trial.map is None:
@@ -837,7 +908,7 @@ class TwoClasses(ReportData):
         (before, after), pair = contest.before_and_after, contest.pairs[contest.chosen]
         if contest.chosen != BEFORE:  # a splitter may leave rows out
             same = np.isclose(before.total, self.table.total, rtol=1e-9)
-            raw = self.table if same else pair.scored()
+            raw = self.rising if same else pair.scored()
         # as the gain has it: a row of weight 100 is one observation
         return evaluate_held_out(
             after,
@@ -869,7 +940,8 @@ class TwoClasses(ReportData):
             raise InputError(
                 "segments need a map of the score, but probabilities came. Pass a calibrator."
             )
-        unchanged, panels = Uncalibrated().fit_table(self.table).map_, []
+        unchanged = Uncalibrated(direction=self.direction).fit_table(self.table).map_
+        panels = []
         for name, own in self._segment_tables(segments).items():
             before, after = own.through(unchanged), own.through(contest.fitted.map)
             panels.append(panel_of(name, before, after, bins=5, level=level))
@@ -904,13 +976,14 @@ class TwoClasses(ReportData):
         return {name: own for name, own in zip(names, each, strict=True) if own}
 
     def headline(self, label_name: str) -> tuple[str, bool]:
-        look = first_look(self.table)
-        names = LabelNames.of(self.classes, self.pos_label, label_name, "page")
+        look = first_look(self.rising)
+        face: Face = "check" if self.direction == "falling" else "page"
+        names = LabelNames.of(self.classes, self.pos_label, label_name, face)
         return look.headline(names), look.unproven
 
     def advice(self, contest: Contest, segments: Any) -> tuple[str, ...]:
         names = LabelNames.of(self.classes, self.pos_label, face="page")
-        known = advise_table(self.table, contest.calibrator, names=names)
+        known = advise_table(self.table, contest.calibrator, names=names, direction=self.direction)
         found = [one for one in known if one.code not in SAID_FIRST.values()]  # the verdict has it
         rows, fitted = self.rows, contest.fitted
         if segments is not None and rows is None and fitted is not None:
@@ -923,6 +996,13 @@ class TwoClasses(ReportData):
             found += advise_segments(p, rows.positive, rows.weight, segment_titles(values), codes)
         return tuple(one.text[:1].upper() + one.text[1:] for one in found)
 
+    def decision(self, contest: Contest) -> DecisionCurve | None:
+        before, after = contest.before_and_after
+        if contest.chosen == BEFORE:
+            return None
+        scores = {} if self.table.scale.kind == "points" else {self.before: before}
+        return decision_curve(None, {**scores, contest.chosen: after}, level=contest.board.level)
+
     def has_soft_labels(self, contest: Contest) -> bool:
         table, fitted = self.table, contest.fitted
         weights, squares = (table.negative, table.positive), (table.negative_sq, table.positive_sq)
@@ -932,19 +1012,20 @@ class TwoClasses(ReportData):
         return shares or bool(soft_cells(weights, squares).any())
 
     def recipes(self, fitted: Fitted | None, words: PageWords) -> tuple[Recipe, ...]:
-        if fitted is None or first_look(self.table).found != "wrong way":
+        if fitted is None or first_look(self.rising).found != "wrong way":
             return super().recipes(fitted, words)
         given = fitted.map(self.table.scores)
         if np.ptp(given) > SAME_RATE:
             return super().recipes(fitted, words)
         label = self.labels[1 - self.positive_column]
+        low = "" if self.direction == "falling" else 'direction="falling" (--direction falling) or '
         return (
             Recipe(
                 "Nothing to apply",
                 "",
                 "The scores run the wrong way, and all that a rising map can do with them is give "
                 f"every row the same probability, {short_value(given[0])}. That is no calibration. "
-                f"Make the report again with pos_label={label!r} (on the command line --pos-label "
+                f"Make the report again with {low}pos_label={label!r} (--pos-label "
                 f"{shell_quoted(str(label))}), or find out what turned them.",
             ),
         )
@@ -954,7 +1035,11 @@ class TwoClasses(ReportData):
         column = self.positive_column
         positive, negative = self.labels[column], self.labels[1 - column]
         share = shown_percent(table.total_positive / table.total)
-        facts = {"score": score_name, "label": f"{label_name}: {positive!r} against {negative!r}"}
+        low = f": low means {positive!r}" if self.direction == "falling" else ""
+        facts = {
+            "score": f"{score_name}{low}",
+            "label": f"{label_name}: {positive!r} against {negative!r}",
+        }
         if self.rows is not None:
             facts["rows"] = format_count(self.rows.count)
         if self.rows is None or self.rows.weight is not None:
@@ -969,6 +1054,15 @@ class TwoClasses(ReportData):
             table.scores, table.negative, table.positive, table.negative_sq, table.positive_sq
         )
         return facts
+
+
+def _own_direction(calibrator: Any) -> str:
+    """The direction of what came as ``calibrator``, where all of it has the same one."""
+    if not isinstance(calibrator, (Mapping, list, tuple)):
+        return said_direction(calibrator)
+    several = calibrator.values() if isinstance(calibrator, Mapping) else calibrator
+    found = {said_direction(one) for one in several}
+    return found.pop() if len(found) == 1 else "rising"
 
 
 #: the data of a report

@@ -201,13 +201,14 @@ class Piecewise(Map):
     # --- other maps made of it --------------------------------------------------------------------
 
     def then(self, later: Map) -> Piecewise:
-        """The map later(this(s)) of a map of steps: ``later`` sees only the few values that the
-        steps take."""
+        """The map later(this(s)) for a map of steps: ``later`` is applied to the values of the
+        steps."""
         link = sigmoid if self.output == "logit" else np.asarray
         return Piecewise(self.x, later(link(self.left)), later(link(self.right)), self.input)
 
     def corrected(self, intercept: float, slope: float = 1.0) -> Map:
-        """The map with other values, where they are logits or steps; else a chain."""
+        """The map with corrected values if they are logits or steps; else a chain of the map and a
+        correction."""
         line = rising_line(intercept, slope)
         if self.output == "logit":
 
@@ -220,7 +221,7 @@ class Piecewise(Map):
         return super().corrected(intercept, slope)  # a line of probabilities is no line after it
 
     def shifted(self, factor: Array) -> Map:
-        """The map with other values, where they are probabilities of steps: 0 and 1 stay."""
+        """The map with shifted values if they are probabilities of steps; 0 and 1 stay."""
         if self.output == "probability" and self.is_step:  # value by value: 0 and 1 stay
             left, right = (shift_odds(values, factor) for values in (self.left, self.right))
             return replace(self, left=left, right=right)
@@ -245,7 +246,7 @@ class Piecewise(Map):
         return replace(self, x=x[starts], left=left, right=right)
 
     def scaled(self, share: float) -> Map:
-        """The map with smaller values, where they are probabilities; else a mixture."""
+        """The map with values multiplied by a share if they are probabilities; else a mixture."""
         if self.output == "probability":
             return replace(self, left=share * self.left, right=share * self.right)
         return super().scaled(share)
@@ -302,7 +303,7 @@ class ScoreAt(NamedTuple):
 
 
 def score_at(map_: Map, probability: Any) -> ScoreAt:
-    """The score at which a monotone map reaches a probability, in 64 evaluations twice.
+    """The score at which a monotone map reaches a probability, found in twice 64 evaluations.
 
     >>> from calibrant.maps import Identity, Piecewise
     >>> score_at(Identity(), 0.05).score

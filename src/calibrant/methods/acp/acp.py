@@ -236,7 +236,7 @@ class ACP(LocalCalibrator):
 
     @property
     def judges_inputs(self) -> bool:
-        """Whether the gate asks for the intervals of the rows of the fit."""
+        """Whether the fit needs the intervals of its rows, for the gate."""
         return self.gate is not False
 
     def bins(

@@ -32,7 +32,7 @@ from calibrant.rules.chain import Interval
 from calibrant.rules.mixture import Mixture
 from calibrant.rules.piecewise import Piecewise, refined_lines
 from calibrant.solvers._kernel import simplify
-from calibrant.solvers.weights import SELECT, shares
+from calibrant.solvers.weights import SELECT, criterion_weights
 
 #: the largest total weight; every cell then takes 31,000 nodes
 HEAVIEST = 1e8
@@ -141,7 +141,7 @@ class ABB(Calibrator):
         n0, n1, whole = table.negative, table.positive, table.is_whole
         nodes, weight = quadrature(table.total, whole, self.tol)
         self.n_nodes_ = len(weight)
-        self.lambdas_, _ = _choose_lambdas(table, self.lambda_)
+        self.lambdas_, _ = _choose_lambdas(table, self.lambda_)  # weighed anew below, exactly
         gaps = [unit_gaps(table.scores) * value for value in self.lambdas_]
         chains = [_Chain(gap, *chain_moments(n0, n1, gap, nodes, weight)) for gap in gaps]
         logs = np.array([chain.log_evidence for chain in chains])
@@ -192,7 +192,10 @@ class ABB(Calibrator):
 
 
 def _choose_lambdas(table: ScoreTable, wanted: float | str) -> tuple[Array, Array]:
-    """The λ to use and their weights: the one given, the likeliest, or those of the grid."""
+    """The λ to use: the one given, the likeliest, or those of the grid; and their weights.
+
+    The weights are those of a table pooled to 2,000 scores.
+    """
     if not isinstance(wanted, str):
         return np.array([float(wanted)]), np.ones(1)
     table = table.pool(2000)  # the evidence of λ hardly depends on the exact scores
@@ -204,7 +207,7 @@ def _choose_lambdas(table: ScoreTable, wanted: float | str) -> tuple[Array, Arra
 
     logs = np.array([evidence(float(value)) for value in GRID])
     if wanted == "average":
-        weights = shares(-2.0 * logs)
+        weights = criterion_weights(-2.0 * logs)
         kept = weights >= LEAST
         return GRID[kept], weights[kept] / weights[kept].sum()
     # the grid's best, then Brent's method between its neighbours
@@ -260,14 +263,16 @@ def quadrature(total: float, whole: bool, tol: float, share: float = 1.0) -> tup
 
 
 class _Chain(NamedTuple):
-    """The Markov chain for one λ: expected boundaries between scores, and `chain_moments`."""
+    """The Markov chain of binnings for one λ: expected boundaries between scores, and
+    `chain_moments`."""
 
     gaps: Array
     moments: Array
     log_evidence: float
 
     def probability(self, i: Index, share: Array | float) -> Array:
-        """The exact P at a share of the way from score i to the next."""
+        """The exact P at a place between score i and the next; ``share`` is how far along it
+        lies."""
         h = self.gaps[i]
         a = h * share
         b = h - a
@@ -285,7 +290,7 @@ class _Chain(NamedTuple):
         return np.append(self.probability(inner, 0.0), self.moments[2, -1])
 
     def is_curved(self, tol: float) -> Flags:
-        """The gaps in which P may differ from a straight line by more than tol.
+        """Flags of the gaps in which P may differ from a straight line by more than ``tol``.
 
         To first order in h, P is linear across the gap: its numerator is linear in a, and its
         denominator constant. Terms of higher order are at most h²/4 in both.
@@ -308,16 +313,17 @@ class _ChainAverage(NamedTuple):
         return self.of(chain.probability(i, share) for chain in self.chains)
 
     def of(self, parts: Iterable[Array]) -> Array:
-        """The average of one array for each λ, by their weights."""
+        """The weighted average of arrays, one for each λ."""
         return np.asarray(
             sum(weight * part for weight, part in zip(self.weights, parts, strict=True))
         )
 
     def straight_pieces(self) -> tuple[Piecewise, float]:
-        """The average as straight pieces, and the largest difference between the two.
+        """The average as straight pieces, and the largest difference that this makes.
 
-        Half of the error comes from refining and a quarter from thinning. A λ of thousands makes
-        every gap curved, and the map would need millions of knots: then a larger error is allowed.
+        Half of the error comes from refining, and a quarter from thinning. With a λ of thousands
+        every gap is curved, and the map would need millions of knots. Then a larger error is
+        allowed.
         """
         x, error = self.scores, MAP_ERROR
         v = self.of(chain.at_scores() for chain in self.chains)
@@ -450,7 +456,7 @@ class SBB(Calibrator):
 
 
 class Binning(NamedTuple):
-    """The bins of a binning: bin j is [edges[j], edges[j+1]), with its counts and its value."""
+    """The bins of a binning. Bin j is [edges[j], edges[j+1]), with its counts and its value."""
 
     edges: Array
     negative: Array
@@ -549,7 +555,7 @@ class BBQ(Calibrator):
     def _fit(self, table: ScoreTable) -> Map:
         binnings = _Binnings(table)
         self.n_bins_, self.log_scores_ = binnings.numbers, binnings.log_scores()
-        self.weights_ = SELECT[self.models](shares(-2.0 * self.log_scores_))
+        self.weights_ = SELECT[self.models](criterion_weights(-2.0 * self.log_scores_))
         return binnings.average(self.weights_)
 
 
@@ -582,7 +588,7 @@ class _Binnings:
         self.moment = moment[last] - moment[starts]
 
     def log_scores(self) -> Array:
-        """The log marginal likelihood of each."""
+        """The log marginal likelihood of each binning."""
         p = np.clip(self.middle, 0.005, 0.995)
         terms = gammaln(self.n1 + 2 * p) + gammaln(self.n - self.n1 + 2 * (1 - p))
         terms -= gammaln(self.n + 2) + gammaln(2 * p) + gammaln(2 * (1 - p))
@@ -605,10 +611,11 @@ class _Binnings:
 
 
 def bin_ends(mass: Array, numbers: Index, size: Array) -> tuple[Index, Index]:
-    """For every bin of every model: the model, and one past its last cell. No bin is empty.
+    """For every bin of every model: the number of the model, and one past the bin's last cell. No
+    bin is empty.
 
-    Where there are fewer cells than bins, it is quicker to ask of each cell whether it ends a bin:
-    if its cumulative weight reaches more edges than that of the cell before it.
+    With fewer cells than bins, it is quicker to go through the cells. A cell ends a bin if its
+    cumulative weight reaches more edges than that of the cell before it.
     """
     if len(mass) * len(numbers) < numbers.sum():
         wide = size[:, None]
@@ -631,5 +638,5 @@ def bin_ends(mass: Array, numbers: Index, size: Array) -> tuple[Index, Index]:
 
 
 def _just_below_end(place: Array | Index | float, size: Array) -> Array:
-    """A little less than where a bin ends, because sums of weights are rounded."""
+    """A weight slightly below the end of a bin, since sums of weights are rounded."""
     return np.asarray(place * size * (1 - 1e-12))

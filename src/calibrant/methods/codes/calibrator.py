@@ -7,14 +7,14 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from calibrant.array_types import Array
 from calibrant.data.columns import plain, refuse_unordered, score_column_facts, to_gappy_matrix
 from calibrant.data.door import Limit, OneOf, check_lengths, read_class_labels, read_weight
 from calibrant.data.scale import ScoreRange, ScoreScale
-from calibrant.data.score_matrix import ScoreMatrix
+from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.data.score_table import weight_in_rows
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import (
@@ -37,6 +37,7 @@ from calibrant.rules.combiners import Coded, Columns
 from calibrant.rules.piecewise import Piecewise
 from calibrant.rules.sigmoids import Identity
 from calibrant.rules.softmax import TopLabel
+from calibrant.solvers.block_arrays import ops_of
 
 #: the words for ``combine``
 COMBINE: tuple[str, ...] = ("auto", "normalize", "least_squares", "coupling", "pairwise")
@@ -113,7 +114,9 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, ReadsClassScores):
 
     map_: Coded = field(init=False)
 
-    def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, scores: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit one map per column.
 
         Parameters
@@ -149,7 +152,7 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, ReadsClassScores):
         maps = [UNDECIDED if one is None else one.map_ for one in fitted]
         counts = np.ones(len(codes)) if weight is None else weight
         totals = rows_per_column(signs, weight, calibrator)
-        self.map_ = combine_columns(self.combine, code, maps, totals)
+        self.map_ = combine_column_maps(self.combine, code, maps, totals)
         self.code_, self.calibrators_, self.classes_ = code, fitted, classes
         self.score_range_ = ScoreRange.between(*ends)
         self._provenance = row_provenance(counts, codes, len(classes)) | score_column_facts(scores)
@@ -199,7 +202,7 @@ class MultiLabelCalibrator(ColumnsCalibrator):
     _: KW_ONLY
     labels: Any = None
 
-    def fit(self, scores: Any, Y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, scores: ArrayLike, Y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit one map per column.
 
         Parameters
@@ -346,6 +349,9 @@ class TopLabelCalibrator(VectorCalibrator):
         "scale": (SCALES,),
     }
 
+    def _read(self, scores: Any, y: Any, sample_weight: Any) -> tuple[ScoreMatrix, NDArray[Any]]:
+        return read_matrix(scores, y, sample_weight, self.classes, on_device=True)
+
     def _fit(self, matrix: ScoreMatrix) -> TopLabel:
         binary = column_calibrator(BLS() if self.calibrator is None else self.calibrator)
         read = read_as(matrix, self.scale)
@@ -360,20 +366,20 @@ class TopLabelCalibrator(VectorCalibrator):
 def _top_labels(
     matrix: ScoreMatrix, before: TopLabel
 ) -> tuple[Array, NDArray[np.int8], Array | None]:
-    """The largest probability of each row, 1 where its class is right and −1 where not; weights.
+    """For each row its largest probability, 1 or −1 for whether that class is right, and a weight.
 
-    A row of m classes that are the largest together becomes a right one of weight 1/m, if one of
-    them is right, and a wrong one of the rest.
+    If m classes share the largest probability and one of them is right, the row becomes two: a
+    right one of weight 1/m, and a wrong one of the rest.
     """
     largest, right = np.empty(len(matrix)), np.empty(len(matrix))
     start = 0
     for scores, codes, _ in matrix.blocks():
         rows = slice(start, start + len(codes))
         p = before.features(scores)
-        top = p.max(axis=1)
-        ties = (p == top[:, None]).sum(axis=1)
-        largest[rows] = top
-        right[rows] = (p[np.arange(len(p)), codes] == top) / ties
+        ops = ops_of(p)
+        top = ops.largest(p)
+        largest[rows] = ops.host(top)
+        right[rows] = ops.host(ops.own(p, codes) == top) / ops.host((p == top[:, None]).sum(1))
         start = rows.stop
     if not np.any((right > 0.0) & (right < 1.0)):
         return largest, np.where(right > 0.0, 1, -1).astype(np.int8), matrix.weight
@@ -387,8 +393,11 @@ def _top_labels(
 
 
 def combination_name(combine: str, code: Code) -> str:
-    """How the columns of a code are combined: as ``combine`` says, or for "auto" by normalisation
-    of one-vs-rest and by coupling of other codes."""
+    """The name of the rule that combines the columns of a code: ``combine``, or what "auto" stands
+    for.
+
+    "auto" is normalisation for one-vs-rest, and coupling for other codes.
+    """
     matrix = code.matrix.astype(np.float64)
     if combine == "auto":
         return "normalize" if NEEDS["normalize"].fits(matrix) else "coupling"
@@ -400,7 +409,7 @@ def combination_name(combine: str, code: Code) -> str:
     return combine
 
 
-def combine_columns(combine: str, code: Code, maps: list[Map], totals: Array) -> Coded:
+def combine_column_maps(combine: str, code: Code, maps: list[Map], totals: Array) -> Coded:
     """The map of all columns; coupling counts each by the weight that it was fitted to.
 
     A column without any rows counts nothing, however they are combined.
@@ -422,7 +431,8 @@ def rows_per_column(signs: NDArray[Any], weight: Array | None, calibrator: Any) 
 
 
 def one_sided_map(signs: NDArray[Any], weight: Array | None, calibrator: Any) -> Map | None:
-    """The constant map of a column that lacks rows of a side: (n₊ + 1)/(n + 2). Else None."""
+    """The constant map (n₊ + 1)/(n + 2) of a column without negatives or without positives; else
+    None."""
     used = signs != 0
     weight = None if weight is None else weight[used]
     positive, negative = (
@@ -453,7 +463,7 @@ def column_calibrator(given: Any) -> Calibrator:
 
 
 def ends_of_scores(scores: NDArray[Any], weight: Array | None) -> tuple[float, float]:
-    """The least and the largest score of the rows that count."""
+    """The smallest and the largest score of the rows of positive weight."""
     used = scores if weight is None or weight.all() else scores[weight > 0]
     return float(used.min()), float(used.max())
 
@@ -465,9 +475,10 @@ def fit_column(
     weight: Array | None,
     scale: ScoreScale | None = None,
 ) -> Calibrator | None:
-    """The calibrator of a column's scores, on the rows of its classes; None without any.
+    """A calibrator fitted to a column's scores of the rows that count in it; None if there are no
+    rows.
 
-    ``scale`` says what the scores of all columns are, if these are of one kind.
+    ``scale`` is that of all columns' scores, if they are of one kind.
     """
     used = signs != 0
     if weight is not None:

@@ -323,7 +323,8 @@ def _best_random_code(
 def _random_matrix(
     rng: np.random.Generator, k: int, columns: int, chances: tuple[float, float, float]
 ) -> Matrix | None:
-    """A random matrix of pairwise different questions where there are enough, valid or None."""
+    """A random code matrix, or None if the one drawn is not valid. Its columns are different if
+    there are enough."""
     most = 40 * columns + 64 if k <= FEW else 4 * columns + 64
     pool = rng.choice(np.array([-1, 0, 1], dtype=np.int8), size=(most, k), p=chances)
     pool = pool[(pool > 0).any(axis=1) & (pool < 0).any(axis=1)]
@@ -351,7 +352,7 @@ def _least_distance(matrix: Matrix, *, complements: bool = False) -> float:
 
 
 def _error_in_code(matrix: Matrix) -> str | None:
-    """The words of an error where a matrix is no code; None where it is one."""
+    """The words of an error if a matrix is no code; None if it is one."""
     one_sided = np.flatnonzero(~((matrix > 0).any(axis=0) & (matrix < 0).any(axis=0)))
     if len(one_sided):
         return (
@@ -580,7 +581,8 @@ def _check_and_combine(name: str, r: Any, code: Any, weights: Any) -> Array:
 
 
 class NeededCode(NamedTuple):
-    """The only code that a way to combine columns takes: how it is told, and its names."""
+    """A code that some way to combine columns needs: a test for it, words for errors, and its
+    name."""
 
     fits: Callable[[Array], bool]
     words: str

@@ -372,7 +372,7 @@ def _heap_push(
 
 @part
 def _heap_pop(key: Array, left: Index, right: Index, count: int) -> None:
-    """Take the first meeting off the heap, in which this many remain."""
+    """Remove the first meeting from the heap; so many remain."""
     lam, a, b = key[count], left[count], right[count]
     at, down = 0, 1
     while down < count:

@@ -43,7 +43,7 @@ from calibrant.rules.mixture import Mixture
 from calibrant.rules.piecewise import Piecewise
 from calibrant.solvers._kernel import simplify
 from calibrant.solvers.knots import divide_intervals
-from calibrant.solvers.weights import CRITERIA, SELECT, shares
+from calibrant.solvers.weights import CRITERIA, SELECT, criterion_weights
 
 #: the smallest λ as a share of the largest
 LEAST_LAMBDA = 1e-4
@@ -186,7 +186,7 @@ class ELiTE(Calibrator):
         least = 1.0 / (table.total + 2.0) if self.clip == "counts" else 0.0
         self._weigh(cells, points, fits, least, table.total)
         input_ = "logit" if on_logit else "score"
-        drawing = Drawing(cells.x, (least, 1.0 - least), self.tails == "linear", input_)
+        drawing = PolygonDrawing(cells.x, (least, 1.0 - least), self.tails == "linear", input_)
         self.models_ = tuple(points.map_of(fit, drawing) for fit in fits)
         used = np.flatnonzero(self.weights_ > 0.0)
         average = Mixture(self.weights_[used], tuple(self.models_[i] for i in used)).collapse()
@@ -204,7 +204,7 @@ class ELiTE(Calibrator):
         self.criteria_[(self.df_ >= n - 1.0) | np.isnan(self.criteria_)] = np.inf
         if not np.isfinite(self.criteria_).any():
             self.criteria_[0] = 0.0  # no model can be weighed: take that of the largest λ
-        self.weights_ = SELECT[self.models](shares(self.criteria_))
+        self.weights_ = SELECT[self.models](criterion_weights(self.criteria_))
         gaps = np.array([fit.gap for fit in fits])
         self.gap_ = float(gaps.max())
         worst = float(gaps[self.weights_ > 0.0].max())
@@ -285,7 +285,7 @@ def fit_path(points: Any, mus: tuple[float, ...], n_lambdas: int) -> tuple[Array
 # --- Fits as maps --------------------------------------------------------------------------------
 
 
-class Drawing(NamedTuple):
+class PolygonDrawing(NamedTuple):
     """How fits become maps: the scores of the cells, the bounds of p, whether tails go on, and
     whether scores or their logits are read."""
 
@@ -437,7 +437,7 @@ class TrendPoints:
         p += np.repeat(line.value[:-1], count)
         return p
 
-    def map_of(self, line: PathFit, drawing: Drawing) -> Piecewise:
+    def map_of(self, line: PathFit, drawing: PolygonDrawing) -> Piecewise:
         """The broken line."""
         return drawing.polygon(drawing.x[line.at], line.value)
 
@@ -475,7 +475,8 @@ class CandidateLine:
         return rows
 
     def try_signs(self, at: Index, signs: Array, known: tuple[Index, Array]) -> bool:
-        """Whether a line with bends of these signs was found, perhaps without a few candidates."""
+        """Whether there is a line whose bends have these signs; a few candidates may have been
+        dropped."""
         signs = np.where(signs < 0.0, -1.0, 1.0)
         for _ in range(TRIES):
             rows = self.set_up(at, known)
@@ -502,7 +503,8 @@ class CandidateLine:
             self.flat = ~rises & ~(down[bends:] * scale > mu + price)
 
     def sweep(self, lam: float) -> tuple[Index, Array]:
-        """Between candidates: the point of the largest price above λ (−1: none), and its price."""
+        """In each interval between candidates: the point whose price exceeds λ the most (−1 if none
+        does), and its price."""
         p, pieces = self.points, len(self.at) - 1
         found = np.full(pieces, -1), np.zeros(pieces)
         known = (self.at, self.moments, self.f, self.u)
@@ -510,7 +512,7 @@ class CandidateLine:
         return found
 
     def prices(self) -> tuple[Index, Array]:
-        """What `sweep` finds, but for flat stretches where prices on falls keep u within bounds."""
+        """As `sweep`, but without flat stretches where prices on falls keep u within bounds."""
         where, worst = self.sweep(self.lam)
         if not self.flat.any():
             return where, worst
@@ -530,8 +532,8 @@ class CandidateLine:
         return where, worst
 
     def candidates_to_keep(self) -> Flags:
-        """Which candidates the next round keeps: bends, those that almost are, and all in flat
-        stretches that are not yet shown to be right."""
+        """The candidates for the next round: bends, almost-bends, and all in flat stretches that
+        are not yet proved."""
         keep = np.ones(len(self.at), dtype=bool)
         keep[1:-1] = self.bent | (np.abs(self.u[1:-1]) > self.lam * (1.0 - IDLE))
         keep[1:-1] |= self.open[1:] | self.open[:-1]
@@ -607,9 +609,9 @@ class CandidateLine:
 def distant_places(
     x: Array, new: Index, kept: Index, close: float, least: float
 ) -> tuple[Flags, float]:
-    """Which of the new places are further than ``close`` from those kept, and ``close`` itself.
+    """The new places that are further than ``close`` from those kept, and ``close``.
 
-    Where none is, ``close`` is divided by ten, and from ``least`` on it is 0. −1 is no place.
+    If there is none, ``close`` is divided by ten; from ``least`` on it becomes 0. −1 is no place.
 
     >>> x = np.linspace(0, 1, 11)
     >>> far, close = distant_places(x, np.array([1, 5]), np.array([0, 10]), 0.2, 0.01)
@@ -647,7 +649,7 @@ class FusedPoints:
         return float(fused_lambda(self.w, self.z, mu))
 
     def best_fit(self, lam: float, mu: float, before: PathFit | None, tol: float) -> PathFit:
-        """The steps for λ and μ; there is nothing to begin from or to tolerate."""
+        """The steps for λ and μ. They are exact, so ``before`` and ``tol`` are not used."""
         p = fused(self.w, self.z, lam, lam + mu)
         first = np.append(0, np.flatnonzero(np.abs(np.diff(p)) > LEAST_STEP) + 1)
         return PathFit(first, p[first], len(first), 0.0)
@@ -656,7 +658,7 @@ class FusedPoints:
         """The fitted probability at all points."""
         return np.repeat(steps.value, np.diff(np.append(steps.at, len(self.x))))
 
-    def map_of(self, steps: PathFit, drawing: Drawing) -> Piecewise:
+    def map_of(self, steps: PathFit, drawing: PolygonDrawing) -> Piecewise:
         """Steps halfway between neighbouring cells."""
         low, high = drawing.x[steps.at[1:] - 1], drawing.x[steps.at[1:]]
         half = low / 2 + high / 2
@@ -714,7 +716,7 @@ class Curves:
         known = np.searchsorted(places, t)
         return places, curve_values(places, known, curve.value)
 
-    def map_of(self, curve: PathFit, drawing: Drawing) -> Piecewise:
+    def map_of(self, curve: PathFit, drawing: PolygonDrawing) -> Piecewise:
         """The parabolas, as a polygon."""
         place, value = self.polygon(curve, CURVE_ERROR / 2)
         x = drawing.x[0] * (1.0 - place) + drawing.x[-1] * place

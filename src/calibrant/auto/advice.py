@@ -235,7 +235,7 @@ REPLICATES = 999
 def advise_few_cases(
     table: ScoreTable, calibrator: Any, look: FirstLook, names: LabelNames
 ) -> Iterator[Advice]:
-    """Advice where the rarer class has fewer rows than the calibrator needs, or than ten."""
+    """Advice if the rarer class has fewer rows than the calibrator needs, or fewer than ten."""
     needed = getattr(calibrator, "events_needed", 0)
     text = few_events_warning(calibrator, table) if needed else ""
     if not text and look.few:
@@ -245,7 +245,7 @@ def advise_few_cases(
 
 
 def advise_separated(table: ScoreTable) -> Iterator[Advice]:
-    """Advice where scores separate the classes too well to be those of unseen rows."""
+    """Advice if scores separate the classes too well for rows that the model has not seen."""
     if one_class(table) or table.rarest < ENOUGH:
         return
     auc = area(table)
@@ -260,7 +260,8 @@ def advise_separated(table: ScoreTable) -> Iterator[Advice]:
 
 
 def advise_first_look(look: FirstLook | ClassLook, names: Any) -> Iterator[Advice]:
-    """Advice on one class, the wrong direction, swapped columns, or scores that say nothing.
+    """Advice if there is one class only, if scores run the wrong way, if columns look swapped, or
+    if scores say nothing about the label.
 
     ``names`` are `LabelNames`, or `ClassNames` of several classes.
     """
@@ -315,10 +316,10 @@ def advise_map(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
 
 
 def advise_falling_rate(table: ScoreTable) -> Iterator[Advice]:
-    """Advice where the rate of positives falls as scores rise, by more than chance explains.
+    """Advice if the rate of positives falls as scores rise, by more than chance explains.
 
-    Bins of equal mass; twice the gain in log-likelihood of their own rates over the best rising
-    ones, against its distribution where the rising ones are true.
+    The test compares bins of equal mass. Its statistic is twice the gain in log-likelihood of the
+    bins' own rates over the best rising rates. Its distribution is that under rising rates.
     """
     size = min(table.effective_size, FALL_MOST)
     count = min(FALL_BINS, int(size) // FALL_ROWS)
@@ -471,9 +472,10 @@ def advise_segments(
     names: list[Any],
     code: Index,
 ) -> Iterator[Advice]:
-    """Segments whose share of positives is not what was predicted, by Holm's procedure.
+    """Advice on segments whose share of positives differs from what was predicted, by Holm's
+    procedure.
 
-    ``names`` and ``code`` as `read_segments` gives them.
+    ``names`` and ``code`` are as `read_segments` gives them.
     """
     w = np.ones(len(p)) if weight is None else weight
     sums = [
@@ -553,7 +555,7 @@ MOST_DRAWN = 50_000_000
 
 
 def advise_trained_on(table: ScoreTable, held_out: ScoreTable) -> Iterator[Advice]:
-    """Advice where AUC on the calibration rows is far above that on rows held out."""
+    """Advice if the AUC on the calibration rows is far above the AUC on rows held out."""
     if one_class(table) or one_class(held_out):
         return
     here, there = area(table), area(held_out)
@@ -613,7 +615,7 @@ def trained_on(model: Any, X: Any) -> str:
 
 
 def known_rows(model: Any, X: Any) -> Iterator[Advice]:
-    """Advice where a fitted model is to be calibrated on the rows that it was trained on."""
+    """Advice if a fitted model is about to be calibrated on its own training rows."""
     if sign := trained_on(model, X):
         yield Advice(
             "trained_on_these_rows",

@@ -219,9 +219,9 @@ SOFT = (
 def why_refused(
     board: Leaderboard, scores_are: str = "probabilities", p_value: float | None = None
 ) -> str:
-    """Why the scores are kept as they are; of points: why all rows get one rate.
+    """Why the scores are kept as they are, or, for points, why all rows get one rate.
 
-    ``p_value`` is that of the test that the scores are right, where there was one.
+    ``p_value`` is that of the test that the scores are right, if there was one.
     """
     others = [row for row in board.rows if row.name != BEFORE]
     best = next((row for row in others if not row.certain), others[0] if others else None)
@@ -263,10 +263,10 @@ def explanation(
     *,
     useless: bool = False,
 ) -> str:
-    """What was chosen, how much it gains, what it does to the ranking, and what else did well; of
-    ``useless`` scores only what was fitted all the same.
+    """What was chosen, how much it gains, what it does to the ranking, and what else did well.
 
-    ``p_value`` is that of the test that the scores are right, where there was one.
+    If the scores are ``useless``, only what was fitted all the same. ``p_value`` is that of the
+    test that the scores are right, if there was one.
     """
     soft = f"{SOFT[:1].upper()}{SOFT[1:]}." if SOFT in board.notes else ""
     before, chosen = board[BEFORE], board.chosen

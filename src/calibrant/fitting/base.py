@@ -250,7 +250,7 @@ DIRECTIONS: OneOf = OneOf(("rising", "falling", "auto"))
 
 
 def uses_logit_scale(scale: str, table: ScoreTable) -> bool:
-    """Whether a method with this ``scale`` fits to the logits of the table's scores."""
+    """Whether a method with this ``scale`` reads the scores of a table by their logits."""
     if scale == "logit" and not table.scale.probabilities:
         low, high, _ = table.scale
         raise InputError(
@@ -393,10 +393,10 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
         return self._rule_reader.positive(scores, RowInputs(), on_range)
 
     def score_at(self, probability: Any) -> ScoreAt:
-        """Which score has this probability of ``pos_label_``? As `Fitted.score_at`.
+        """The score that has this probability of ``pos_label_``; as `Fitted.score_at`.
 
-        For maps that rise or fall throughout; others are refused. Where the map is flat the answer
-        has both ends, where it jumps over the probability the first score beyond.
+        The map must rise or fall throughout. Where it is flat the answer has both ends. Where it
+        jumps over the probability, it is the first score beyond the jump.
         """
         check_is_fitted(self)
         return score_at(self.map_, probability)

@@ -373,7 +373,8 @@ class RuleReader(NamedTuple):
     takes: frozenset[str] = frozenset()
 
     def positive(self, scores: Any, rows: RowInputs, on_range: str) -> Any:
-        """The probability of the positive class of each row, (n,); for a series, a series."""
+        """The probability of the positive class of each row, shape (n,). If the scores are a
+        series, it is a series."""
         if not self.rule.binary:
             raise InputError(
                 "calibrate gives the probability of one of two classes, but this calibrator gives "
@@ -575,7 +576,7 @@ def to_fitted_map(calibrator: Any) -> Fitted | None:
 
 
 class NoMapError(InputError, AttributeError):
-    """A calibrator that needs more of a row than its scores has no attribute ``map``."""
+    """A calibrator without a map was asked for one, since it needs more of a row than its score."""
 
 
 def _why_no_map(fitted: Fitted) -> str:

@@ -36,7 +36,7 @@ def fold_pairs(fold: Index, k: int) -> list[Pair]:
 
 
 def deal_in_turn(order: Index, k: int) -> Index:
-    """The fold of each row, where rows are dealt to k folds one by one in this order.
+    """The fold of each row, if rows are dealt to k folds one by one in this order.
 
     >>> deal_in_turn(np.array([2, 0, 1]), 2).tolist()
     [1, 0, 0]
@@ -119,7 +119,8 @@ class TableFolds:
 
 
 def soft_cells(weights: tuple[Array, Array], squares: tuple[Array, Array]) -> Flags:
-    """Flags of the cells whose rows have soft labels: both classes, and of one less than a row."""
+    """Flags of the cells whose rows have soft labels: cells with both classes, of which one has
+    less than a whole row."""
     pairs = zip(weights, squares, strict=True)
     less = [(q > SMALLEST) & (n * n < q * (1.0 - 1e-9)) for n, q in pairs]
     return np.asarray((weights[0] > 0.0) & (weights[1] > 0.0) & (less[0] | less[1]))
@@ -180,10 +181,10 @@ def split_rows_with_weight(
 ) -> tuple[list[Pair], Index | None]:
     """Splits of the rows of positive weight, for any ``cv``, and the cluster of each row.
 
-    Rows of a cluster are not independent: those of a group; each row is its own cluster if some are
-    held out more than once. None if all rows are independent. ``rows`` are those of positive weight
-    alone (see `Rows.without_weightless`); ``groups``, and ``cv`` where it is a list of splits, are
-    of all rows. Splits without rows to learn from, or to judge on, are left out.
+    Rows of one cluster are not independent. They are the rows of a group, or one row that is held
+    out several times. The clusters are None if all rows are independent. ``rows`` are those of
+    positive weight alone (see `Rows.without_weightless`). ``groups``, and ``cv`` if it is a list of
+    splits, are of all rows. Splits without rows to learn from, or to judge on, are left out.
     """
     codes, present, cluster = rows.codes.astype(np.intp), rows.kept, None
     X = rows.scores if rows.X is None else rows.X
@@ -412,11 +413,11 @@ def _check_groups_for_folds(k: int, groups: NDArray[Any]) -> None:
 
 
 def check_splits(pairs: list[Pair], rows: Rows, fits: ModelFits, *, ensemble: bool) -> None:
-    """Refuse splits without rows to score, or that train on fewer than two classes; and folds with
-    rows of one class only, where a calibrator is fitted to each (``ensemble``).
+    """Refuse splits without rows to score, and splits that train on fewer than two classes. With
+    ``ensemble`` also folds with rows of one class only, since a calibrator is fitted to each.
 
-    Warn of folds that train without one of several classes, to which a model with predict_proba
-    then gives probability 0. Other models are refused once they are fitted.
+    Warn of folds that train without one of several classes: a model with predict_proba then gives
+    it probability 0. Other models are refused once they are fitted.
     """
     lacking = []
     for number, (train, test) in enumerate(pairs, start=1):

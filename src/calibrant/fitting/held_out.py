@@ -107,11 +107,12 @@ def try_all(
     keep_maps: bool = False,
     bar: Iterator[Any] = WITHOUT_BAR,
 ) -> dict[str, Trial]:
-    """The trial of each candidate: fitted without each fold, judged on it, and fitted to ``whole``.
+    """Fit each candidate without each fold, judge it on that fold, and fit it to ``whole``. Returns
+    the trial of each.
 
-    ``whole`` are all data (None: no fit to these). With ``by_rows`` candidates are given the
-    numbers of rows to learn from and to predict. With ``keep_maps`` trials keep the map of each
-    fold. ``bar`` moves by one with each fit.
+    ``whole`` are all data (None: no such fit). With ``by_rows`` candidates get the numbers of rows
+    to learn from and to predict. With ``keep_maps`` trials keep the map of each fold. ``bar`` moves
+    by one with each fit.
     """
     trials = {}
     for name, fit in fits.items():
@@ -274,9 +275,9 @@ class HeldOutCells(HeldOut):
     ) -> HeldOutCells:
         """Rows of positive weight, in the folds that a splitter, groups or a fraction give.
 
-        Of soft labels, both halves of a row are in one fold, and they are one unit where errors are
-        estimated (unless weights are ``counts``: then a row may be many). Of a number of folds
-        without groups there may be fewer, or none, as in `of_table`.
+        Both halves of a row with a soft label are in one fold. They are one unit where errors are
+        estimated (unless weights are ``counts``: then a row may be many). If ``cv`` is a number of
+        folds and there are no groups, there may be fewer folds, or none, as in `of_table`.
         """
         rows = rows if rows.present is not None else rows.without_weightless()
         table = ScoreTable.from_rows(rows)
@@ -350,8 +351,8 @@ class HeldOutCells(HeldOut):
     def trial(self, p: NDArray[Any], *, ranks: bool = False) -> Trial:
         """The trial of these predictions.
 
-        With ``ranks`` the order is that of the scores themselves: as probabilities some may be
-        equal.
+        With ``ranks`` AUC is that of the scores themselves, since some scores may be equal as
+        probabilities.
         """
         cell, positive = self.units
         q = p[cell]

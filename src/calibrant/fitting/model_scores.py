@@ -77,7 +77,7 @@ class PredictsRows(ABC):
 
 
 class ModelClassifier(PredictsRows, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier with an ``estimator`` that it fits, and from which it takes what rows may be."""
+    """A classifier that fits its ``estimator``, and takes the rows that this takes."""
 
     estimator: Any
 
@@ -170,8 +170,8 @@ class ModelFits:
     def fit_again(self, rows: Rows, fold_models: list[Any]) -> Any:
         """A copy of the model, fitted to all rows.
 
-        Where folds were the evaluation sets of their models, no rows are left to stop on: it does
-        as many rounds as those models kept, on average.
+        If folds were the evaluation sets of their models, there are no rows left to stop on. Then
+        it does as many rounds as those models kept, on average.
         """
         rounds = None
         if self.on_fold:
@@ -270,9 +270,9 @@ def take_rows(values: Any, rows: Index | None) -> Any:
 
 
 def weight_argument(estimator: Any) -> str | None:
-    """The keyword under which the estimator's fit takes weights per row; None if it takes none.
+    """The keyword for weights of rows in the estimator's fit; None if it takes none.
 
-    A pipeline takes them for its last step, a search for the estimator that it tunes; where
+    A pipeline takes them for its last step, and a search for the estimator that it tunes. If
     metadata routing is enabled, the estimator's own requests decide.
 
     >>> from sklearn.linear_model import LogisticRegression
@@ -354,8 +354,10 @@ def hands_on_tensors(X: Any, model: Any) -> bool:
 
 
 def check_array_api(X: Any, model: Any, classes: NDArray[Any] | None = None) -> None:
-    """Refuse tensors that a model cannot compute with where scikit-learn's array_api_dispatch is
-    on, and beside them ``classes`` for its fit that are no numbers."""
+    """Refuse tensors that a model cannot compute with, if scikit-learn's array_api_dispatch is on.
+
+    Then ``classes`` that are no numbers are refused as well, since no tensor can hold them.
+    """
     if not hands_on_tensors(X, model):
         return
     if not _computes_with_tensors(model):
@@ -416,9 +418,10 @@ def positive_class(calibrator: Any, classes: NDArray[Any]) -> int:
 def model_scores(
     model: Any, X: Any, classes: NDArray[Any], positive: int = 1, method: Method = "auto"
 ) -> Array:
-    """The scores of a fitted model: (n,) for one of two classes, (n, k) in the order of classes.
+    """The scores of a fitted model: (n,) for one of two classes, (n, k) for several, in the order
+    of ``classes``.
 
-    Columns go by the model's own ``classes_``, if it has them, and not by their place.
+    Columns are found by the model's own ``classes_`` if it has them.
     """
     name = score_method(model, method)
     what = f"the scores of {_model_name(model)}"

@@ -405,10 +405,11 @@ class VectorScaling(AffineCalibrator):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RidgeCalibrator(AffineCalibrator):
-    """A full W with a ridge λ off its diagonal and a ridge μ on b, beside the mean log loss (ODIR).
+    """A full W with a ridge λ off its diagonal and a ridge μ on b, added to the mean log loss
+    (ODIR).
 
-    A subclass says by ``_inner`` how rows are read: None takes logits as they are, 1 normalises
-    them to ln p first.
+    The ``_inner`` of a subclass says how rows are read: None takes logits as they are, 1 turns them
+    into ln p first.
     """
 
     lambda_: float | str = "auto"

@@ -445,7 +445,8 @@ class _Scale(NamedTuple):
         return level - slope * m / s + b * m * m - bend, a, b
 
     def of_scores(self, c: float, a: float, b: float) -> tuple[float, float, float]:
-        """The coefficients c, a, b for scores, from those for z; of probabilities the same."""
+        """The coefficients c, a, b for scores, from those for z. For probabilities they stay the
+        same."""
         if self.link is None:
             return c, a, b
         shift, k = self.link

@@ -279,7 +279,7 @@ class CalibratedClassifier(ModelClassifier):
         return "prefit" if frozen and not self.ensemble else kind
 
     def _estimator_and_calibrator(self, kind: str) -> tuple[Any, AnyCalibrator]:
-        """The estimator and the calibrator, with the defaults where none came."""
+        """The estimator and the calibrator, or their defaults if none were given."""
         estimator, calibrator = self.estimator, calibrator_of(self.calibrator, self.segments)
         if not callable(self.response_method):
             check_parameters(self, {"response_method": (OneOf(tuple(SCORE_METHODS)),)})
@@ -336,9 +336,9 @@ class CalibratedClassifier(ModelClassifier):
         self._keep_feature_names(first.estimator)
 
     def _columns_as_in_fit(self, X: Any) -> Any:
-        """New rows, with a frame's columns in the order of the fit; other names are refused.
+        """New rows, with a frame's columns in the order of the fit. Other names are refused.
 
-        But not for a function, which may pick columns as it likes.
+        For a function, columns stay as they are, since it may pick them itself.
         """
         check_is_fitted(self, "members_")
         model = self.members_[0].estimator
@@ -750,9 +750,10 @@ class MemberFits:
         return Member(model, one, data.classes, fits.positive, fits.method, **more)
 
     def _unfitted_calibrator(self, calibrator: Any) -> Any:
-        """A clone that knows the classes and, of two, which one a high score means.
+        """A clone of the calibrator that knows the classes and, of two, which one a high score
+        means.
 
-        With more classes a calibrator of one score becomes a `CodedCalibrator`.
+        With more classes, a calibrator of one score becomes a `CodedCalibrator`.
         """
         classes = self.rows.classes
         k, labels = len(classes), dict[str, Any](classes=list(classes))

@@ -317,9 +317,9 @@ class Map(Rule):
         return self.corrected(float(np.log(factor)))
 
     def mirrored(self, centre: float) -> Map:
-        """The map that gives a score s what this one gives centre − s.
+        """The map of reversed scores: for a score s it gives what this map gives for centre − s.
 
-        So a map that was fitted to mirrored scores is one of the scores themselves.
+        So a map fitted to reversed scores becomes one of the scores themselves.
 
         >>> from calibrant.maps import Logistic, Piecewise
         >>> Logistic(0.5, (("x", 2.0),)).mirrored(0.0)
@@ -560,7 +560,8 @@ BLOCK = 1 << 16
 
 
 def field_read_by(function: Callable[[Any], Any]) -> dict[str, Any]:
-    """The metadata of a field whose values a function reads; a default of None is not read."""
+    """The metadata of a field whose values are read by a function. A default of None is not
+    read."""
     return {READ: function}
 
 

@@ -175,7 +175,7 @@ def _preimage(function: Callable[[Array], Array], values: Array, lo: float, hi: 
 
 
 def after_sigmoid(later: Map) -> Chain:
-    """The map of margins that a map of probabilities becomes when margins pass through σ first."""
+    """A map of margins, from a map of probabilities: margins pass through σ first."""
     return Chain((Logistic(0.0, (("x", 1.0),)), later))
 
 

@@ -278,7 +278,8 @@ def columns_that_count(weights: Array) -> Flags:
 
 
 def check_linked(code: Array) -> Flags:
-    """Flags of the classes that are in some column; refused if columns do not link all of them."""
+    """Flags of the classes that are in some column. If columns do not link all of these, they are
+    refused."""
     known = (code != 0).any(axis=1)
     classes, reached = np.flatnonzero(known), linked_classes(code[known])
     if not reached.all():
@@ -300,10 +301,11 @@ def first_few(index: Index) -> str:
 
 
 def combine_rows(name: str, r: Array, code: Array, weights: Array | None) -> Array:
-    """Class probabilities by the combiner of that name; columns of weight zero are left out.
+    """Class probabilities by the combiner of that name. Columns of weight zero are left out.
 
-    A class that only they know gets no probability: else it would take all of it wherever the
-    other columns contradict each other. Classes that only they link are an InputError.
+    A class that is only in such columns gets no probability. Otherwise it would take all of it
+    wherever the other columns contradict each other. Classes linked only by such columns are an
+    InputError.
     """
     if weights is None or name == "normalize":
         return COMBINERS[name](r, code, np.ones(code.shape[1]))
@@ -484,7 +486,8 @@ class _Likelihood:
         return product(self.plus, p), product(self.minus, p)
 
     def fits_exactly(self, r: Array, p: Array) -> Flags:
-        """Where every column gets just the r that it asks for, so that no p can do better."""
+        """Flags of the rows where every column gets exactly the r that it asks for, so that no p
+        can do better."""
         a, b = self.sums(p)
         return np.asarray(np.abs((1.0 - r) * a - r * b).max(axis=0) <= AGREES)
 
@@ -525,7 +528,7 @@ class _Likelihood:
         return solve_factored(matrices, -v)
 
     def descend(self, r: Array, p: Array, rounds: int) -> tuple[Array, Flags]:
-        """The p after at most so many steps for every row, and which rows are not done."""
+        """The p after at most so many steps, and flags of the rows that have not converged."""
         result, left = p.copy(), np.arange(p.shape[1])
         before = self.value(r, p)
         for _ in range(rounds):
@@ -705,7 +708,7 @@ def symmetric_matrices(triangle: Array, k: int) -> Array:
 
 
 def factor_in_place(matrices: Array) -> None:
-    """Factorise matrices (k, k, rows) as L·D·Lᵀ in place; a pivot that is not positive changes its
+    """Factorise matrices (k, k, rows) as L·D·Lᵀ in place. A pivot that is not positive changes its
     sign."""
     for j in range(len(matrices)):
         pivot = matrices[j, j]

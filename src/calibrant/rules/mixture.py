@@ -164,8 +164,11 @@ def _average(weights: Array, functions: Sequence[Callable[[Array], Array]], at: 
 
 
 def _flat_members(mixture: Mixture) -> tuple[Array, list[Map]]:
-    """Weights and members: mixtures within mixtures are opened, members without weight dropped,
-    `Identity` is a line, and steps of logits are steps of probabilities."""
+    """Weights and members of a mixture, without mixtures among them and without members of weight
+    0.
+
+    `Identity` becomes a line, and steps of logits become steps of probabilities.
+    """
     weights: list[float] = []
     members: list[Map] = []
     for weight, member in zip(mixture.weights, mixture.members, strict=True):

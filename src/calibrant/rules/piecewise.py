@@ -179,7 +179,8 @@ class Piecewise(Map):
 
     @property
     def span(self) -> tuple[float, float]:
-        """[0, 1] for probabilities, else the range of the knots and a tenth of it on both sides."""
+        """[0, 1] for probabilities; otherwise the range of the knots and a tenth of it on both
+        sides."""
         first, last = float(self.x[0]), float(self.x[-1])
         if self.input == "logit" or (first >= 0.0 and last <= 1.0):
             return 0.0, 1.0
@@ -228,10 +229,10 @@ class Piecewise(Map):
         return super().shifted(factor)
 
     def mirrored(self, centre: float) -> Map:
-        """The map with its pieces in the other order.
+        """The map of reversed scores, with its pieces in the other order.
 
-        A jump lies where centre − s, which is rounded, passes the knot: so the same rows are on
-        the same side of it.
+        A jump lies where centre − s, which is rounded, passes the knot. So the same rows are on the
+        same side of it.
         """
         if self.input == "logit":  # 1 − s has the logit −z
             centre = 0.0
@@ -367,10 +368,10 @@ def read_probability(value: Any, name: str) -> float:
 def decision_steps(
     map_: Map, threshold: float, function: Callable[[Array], Array] | None = None
 ) -> Piecewise | None:
-    """The map of steps that is 1 where a map gives at least ``threshold``, and 0 elsewhere.
+    """A map of steps that is 1 where a map gives at least ``threshold``, and 0 elsewhere.
 
-    None where it is not known on which intervals the map rises and falls. ``function`` is what
-    computes the probabilities, if that is not the map itself.
+    None if the intervals on which the map rises and falls are not known. ``function`` computes the
+    probabilities, if that is not the map itself.
 
     >>> hill = Piecewise.linear([0.0, 0.5, 1.0], [0.0, 0.8, 0.0])
     >>> decision_steps(hill, 0.4)([0.2, 0.25, 0.75, 0.8])

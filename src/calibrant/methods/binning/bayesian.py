@@ -368,10 +368,10 @@ def _quantiles(mass: Array, angle: Array, weight: Array, tails: Array) -> Array:
 
 
 def _steps_of_cells(point: Piecewise, scores: Array, cells: int) -> tuple[Piecewise, float]:
-    """The values of a map in the middle of equal-width cells (§2.4), and the largest error that
-    this makes at the scores.
+    """Steps with the values of a map in the middle of cells of equal width (§2.4), and the largest
+    error at the scores.
 
-    The cells divide [0, 1], or the range of the scores where these leave it.
+    The cells divide [0, 1], or the range of the scores if that is wider.
     """
     low, high = 0.0, 1.0
     if scores[0] < 0.0 or scores[-1] > 1.0:

@@ -260,7 +260,8 @@ class MultiLabelCalibrator(ColumnsCalibrator):
 
 
 def read_targets(Y: Any) -> tuple[NDArray[np.int8], list[str] | None]:
-    """1 for a label, −1 for none, 0 for unknown, shape (n, k); and a frame's names of columns."""
+    """The targets as 1 (has the label), −1 (has not) and 0 (unknown), shape (n, k); and a frame's
+    names of columns."""
     values, names = to_gappy_matrix(Y, "Y")
     if values.ndim != 2 or not values.size:
         raise InputError(
@@ -410,9 +411,10 @@ def combination_name(combine: str, code: Code) -> str:
 
 
 def combine_column_maps(combine: str, code: Code, maps: list[Map], totals: Array) -> Coded:
-    """The map of all columns; coupling counts each by the weight that it was fitted to.
+    """One map made of the maps of all columns. Coupling weighs each column by the rows that it was
+    fitted to.
 
-    A column without any rows counts nothing, however they are combined.
+    A column without rows has no weight.
     """
     how = combination_name(combine, code)
     weights = None
@@ -424,7 +426,8 @@ def combine_column_maps(combine: str, code: Code, maps: list[Map], totals: Array
 
 
 def rows_per_column(signs: NDArray[Any], weight: Array | None, calibrator: Any) -> Array:
-    """How many rows each column is fitted to, with weights read as the calibrator reads them."""
+    """The number of rows that each column is fitted to. Weights are read as the calibrator reads
+    them."""
     size = weight_in_rows(weight, getattr(calibrator, "weights", None) or "importance")
     counts = np.ones(len(signs)) if size is None else size
     return np.asarray(counts @ (signs != 0), dtype=np.float64)

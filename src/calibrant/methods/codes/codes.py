@@ -297,8 +297,8 @@ def _best_random_code(
 ) -> Code:
     """The best of many random codes.
 
-    ``chances`` are those of −1, 0 and 1, ``per_bit`` says how many columns there are by default,
-    and ``questions`` how many different ones there can be for so many classes.
+    ``chances`` are the probabilities of −1, 0 and 1. ``per_bit`` gives the default number of
+    columns, and ``questions`` the number of different columns possible for so many classes.
     """
     usual = min(math.ceil(per_bit * math.log2(k)), questions(k))
     wanted = usual if n_columns is None else n_columns
@@ -337,8 +337,8 @@ def _random_matrix(
 
 
 def _least_distance(matrix: Matrix, *, complements: bool = False) -> float:
-    """The smallest ½Σ|a − b| over pairs of rows a and b; b may be its complement if that is asked
-    for."""
+    """The smallest ½Σ|a − b| over pairs of rows a and b. With ``complements`` b may also be the
+    complement of a row."""
     rows, least = matrix.astype(np.int64), math.inf
     for i in range(len(rows) - 1):
         distance = np.abs(rows[i] - rows[i + 1 :]).sum(axis=1)

@@ -288,9 +288,10 @@ BLOCK = 65_536
 
 
 def matrix_for_trees(schema: Schema, rows: int, columns: Iterable[tuple[int, Array]]) -> Array:
-    """Rows as the trees see them: a column for each attribute, and an empty one for the logit.
+    """Rows as the trees take them: a column for each attribute, and an empty column for the logit.
 
-    ``columns`` are numbers or category codes by their place; what is not given is missing (NaN).
+    ``columns`` are numbers or category codes by position. Columns that are not given are missing
+    (NaN).
     """
     matrix = np.full((rows, len(schema) + 1), np.nan, order="F")
     for place, column in columns:
@@ -328,8 +329,8 @@ class TreeRounds(Rule):
     def of_rounds(
         cls, start: Map, schema: Schema, rounds: Sequence[SmallTrees], factors: Sequence[float]
     ) -> Self | Map:
-        """The rule of fitted rounds, without the categories that no tree names; ``start`` if there
-        are none."""
+        """The rule of fitted rounds; ``start`` if there are none. Categories that no tree names are
+        dropped."""
         if not rounds:
             return start
         trees = SmallTrees.joined(rounds)

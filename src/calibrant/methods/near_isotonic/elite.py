@@ -257,9 +257,9 @@ class TrendCells(NamedTuple):
 
 
 def fit_path(points: Any, mus: tuple[float, ...], n_lambdas: int) -> tuple[Array, Array, list[Any]]:
-    """λ, μ and the fit of every model; the first has the largest λ.
+    """λ, μ and the fit of every model, from the largest λ on.
 
-    Where falls are priced, neighbouring λ may give one model, which counts once.
+    If falls have a price, neighbouring λ may give the same model, which counts once.
     """
     lambdas, used, fits = [], [], []
     for mu in mus:
@@ -286,8 +286,11 @@ def fit_path(points: Any, mus: tuple[float, ...], n_lambdas: int) -> tuple[Array
 
 
 class PolygonDrawing(NamedTuple):
-    """How fits become maps: the scores of the cells, the bounds of p, whether tails go on, and
-    whether scores or their logits are read."""
+    """How fits become maps.
+
+    It holds the scores of the cells, the bounds of p, whether tails go on, and whether scores or
+    their logits are read.
+    """
 
     x: Array
     bounds: tuple[float, float]
@@ -369,7 +372,8 @@ class TrendPoints:
         self.ends: Index = np.array([0, len(x) - 1])
 
     def largest_lambda(self, mu: float) -> float:
-        """λ_max, from which on the line has no bend (with falls priced: at most that)."""
+        """λ_max: from there on the line has no bend. (With a price on falls it is an upper
+        bound.)"""
         straight = CandidateLine(self, 1.0, mu, self.ends)
         return abs(float(straight.sweep(-1.0)[1][0]))
 
@@ -540,14 +544,16 @@ class CandidateLine:
         return keep
 
     def gap(self, top: float) -> float:
-        """The relative duality gap; if the largest price exceeds λ, all prices are scaled down."""
+        """The relative duality gap. If the largest price exceeds λ, all prices are scaled down
+        first."""
         fit, error, penalty = self.costs(self.at, self.f, self.hess, self.grad)
         share = self.lam / top
         self.dual = share * (self.points.energy - fit) - 0.5 * share * share * error
         return self.relative_gap(0.5 * error + penalty)
 
     def costs(self, at: Index, f: Array, hess: Array, grad: Array) -> tuple[float, float, float]:
-        """Σwzp, the squared error and the penalty of a line through values at these places."""
+        """Three parts of the cost of a line through values at these places: Σwzp, the squared error
+        and the penalty."""
         fit, square, penalty = line_costs(self.points.x, at, f, hess, grad, self.lam, self.mu)
         return fit, max(self.points.energy - 2.0 * fit + square, 0.0), penalty
 

@@ -162,10 +162,11 @@ class Neighbours(Rule):
 
 
 def search_points(schema: Schema, attributes: Array, scores: Array | None) -> Array:
-    """Rows as the search sees them: numeric attributes, then scores, then categories by number.
+    """Rows in the form that the search takes: numeric attributes, then scores, then numbers of
+    categories.
 
-    NaN stands for what is missing. ``attributes`` are those of `Schema.matrix`; without ``scores``
-    rows are compared by their attributes alone.
+    NaN is a missing value. ``attributes`` are those of `Schema.matrix`. Without ``scores``, rows
+    are compared by their attributes alone.
     """
     parts = [attributes[:, ~schema.nominal]]
     if scores is not None:
@@ -280,7 +281,8 @@ class NeighbourSearch:
     def _search_block(
         self, points: Array, block: Index, gaps: Flags, first: int, need: float
     ) -> Iterator[NearestRows]:
-        """What `find` gives for one block; unsettled queries ask for twice as many candidates."""
+        """The neighbours of one block of queries. Queries without enough candidates ask for twice
+        as many."""
         waiting = [(block, first)]
         while waiting:
             rows, count = waiting.pop()
@@ -564,9 +566,10 @@ class MetricSpace:
         return total
 
     def _with_gaps(self, diff: Array, points: Array, a: int, pick: Pick) -> Array:
-        """Differences where values are missing.
+        """Differences between values of which some are missing.
 
-        If one is, it is the largest difference that the other can have; if both are, it is 1.
+        If one is missing, the difference is the largest that the other can have. If both are, it is
+        1.
         """
         here, there = np.isnan(points[:, a, None]), np.isnan(pick(self._own[:, a]))
         diff = np.where(there, self._largest_difference(points)[:, a, None], diff)
@@ -645,9 +648,9 @@ class MetricSpace:
         return np.where(np.isnan(z), 0.0, z)
 
     def _one_hot(self, codes: Array) -> list[Array]:
-        """Columns in which different categories are w apart.
+        """Columns in which two different categories are at distance w.
 
-        A query that matches none of them is equally far from all.
+        A query without a matching category is equally far from all.
         """
         parts = []
         for b, (levels, w) in enumerate(zip(self._levels, self.nominal_weight, strict=True)):

@@ -265,7 +265,8 @@ class SimilarityBinning(ReadsFeatures, LocalCalibrator):
     def _attribute_weights(
         self, schema: Schema, columns: Columns, rows: Rows, size: Array
     ) -> tuple[Array, Array]:
-        """Attribute weights of mean 1 (features, then scores), and how often each column counts."""
+        """Attribute weights of mean 1 (features, then scores), and for each column how often it
+        counts."""
         scores = columns[0].shape[1] + columns[2].shape[1] - len(schema)
         times = np.ones(len(schema) + scores)
         if len(rows.classes) == 2:
@@ -477,7 +478,7 @@ class LeaveOneOut:
         return cls(rule, cell[order], code[order], weight[order], owner[order])
 
     def losses(self, ks: list[int], *, progress: bool) -> dict[int, float]:
-        """The Brier score (summed over classes) of each k, one search for all of them."""
+        """The Brier score (summed over classes) of each k, by one search for all of them."""
         if not ks:
             return {}
         rule, total = self.rule, np.zeros(len(ks))
@@ -500,7 +501,7 @@ class LeaveOneOut:
         return np.argsort(self.owner, kind="stable")
 
     def _losses(self, candidates: NearestRows, rows: Index, held: Index, ks: list[int]) -> Array:
-        """The sum of w·Brier over the shares ``held``, for each k; ``rows`` are their places in
+        """The sum of w·Brier over the shares ``held``, for each k. ``rows`` are their positions in
         ``candidates``."""
         rule, index, near = self.rule, candidates.index[rows], candidates.near[rows]
         # all shares of the owners of the shares held out

@@ -80,7 +80,8 @@ class _Evaluation(PlanPrinter[Array]):
         return piece[np.searchsorted(low, self.scores, side="right") - 1]
 
     def by_segment(self, node: nodes.BySegment) -> Array:
-        """The value of each row by its segment's plan; the common one where it has none."""
+        """The value of each row by the plan of its segment, or by the common plan if it has
+        none."""
         result = self.write(node.common).copy()
         places: dict[SegmentKey, int] = {path: i for i, path in enumerate(node.paths)}
         for i, row in enumerate(self.segments or ()):

@@ -55,7 +55,8 @@ class Node:
 
 
 class Input(Node):
-    """The number that comes in. Pieces are chosen by it, for its bits are the same everywhere."""
+    """The number that comes in. It chooses the pieces, since its bits are the same in every
+    system."""
 
 
 class Constant(Node):
@@ -484,7 +485,7 @@ NARROW, WIDER = 2.0**-960, 2.0**600
 
 
 def trend_of_values(values: Array) -> int:
-    """1 where nothing falls, −1 where nothing rises, 0 where some rise and some fall."""
+    """1 if values never fall, −1 if they never rise, 0 if some rise and some fall."""
     if (values[1:] >= values[:-1]).all():
         return 1
     return -1 if (values[1:] <= values[:-1]).all() else 0
@@ -539,7 +540,7 @@ class Pieces:
 
     @property
     def trend(self) -> int:
-        """1 where nothing falls, −1 where nothing rises, 0 where some rise and some fall."""
+        """1 if the function never falls, −1 if it never rises, 0 if it does both."""
         return trend_of_values(np.column_stack((self.left, self.right)).ravel())
 
     @functools.cached_property

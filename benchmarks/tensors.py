@@ -18,7 +18,10 @@ REPEATS = 7
 CASES: list[tuple[int, int, list[Any]]] = [
     (50_000, 128_000, [cal.Temperature(), cal.EnsembleTemperature()]),
     (25_000, 1_000, [cal.Temperature(), cal.EnsembleTemperature(),
-                     cal.StructuredScaling(structure="vector", gate=False)]),
+                     cal.StructuredScaling(structure="vector", gate=False),
+                     cal.StructuredScaling(gate=False)]),
+    (10_000, 1_000, [cal.AutoCalibrator()]),
+    (100_000, 1_000, [cal.AutoCalibrator()]),
 ]  # fmt: skip
 
 
@@ -51,6 +54,8 @@ def milliseconds(torch: Any, run: Callable[[], Any]) -> float:
 
 def line(torch: Any, calibrator: Any, z: Any, y: Any, reading: float) -> dict[str, object]:
     """One fit on the GPU, beside the same fit to some of the rows on the CPU."""
+    name = f"`{calibrator!r}`"
+    calibrator.set_params(classes=range(z.shape[1]))  # some rows may lack some classes
     before = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()
     taken = milliseconds(torch, lambda: calibrator.fit(z, y))
@@ -63,7 +68,7 @@ def line(torch: Any, calibrator: Any, z: Any, y: Any, reading: float) -> dict[st
     return {
         "rows": f"{len(z):,}",
         "classes": f"{z.shape[1]:,}",
-        "calibrator": type(calibrator).__name__,
+        "calibrator": name,
         "reading once, ms": f"{reading:.2f}",
         "whole fit, ms": f"{taken:.1f}",
         "in readings": f"{taken / reading:.1f}",
@@ -97,8 +102,9 @@ def run(sizes: list[int]) -> None:
 Logits in bfloat16 are fitted where they are. Times are medians of {REPEATS} after one that
 compiles; "reading once" is the largest of all numbers, taken as 32-bit integers. A temperature is
 found in a pass that looks at all rows, Newton steps on every 16th row, and two or three steps on
-all rows. Structured scaling is by class (a vector), without its gate, which holds rows out. The
-last column compares probabilities after fits to some of the rows, on the GPU and on the CPU.
+all rows. Structured scaling is without its gate, which holds rows out. `AutoCalibrator` looks at
+the scores, fits four candidates twice and judges them in memory, on rows held out. The last column
+compares probabilities after fits to some of the rows, on the GPU and on the CPU.
 
 {card} Made by `python -m benchmarks tensors`."""
     write("tensors", rows, heading)

@@ -23,7 +23,15 @@ from calibrant.maps import (
     TopLabel,
     VectorMixture,
 )
-from calibrant.rules.plan.nodes import borders, double_at
+from calibrant.rules.plan.nodes import (
+    FIRST,
+    LAST,
+    PlanTarget,
+    borders,
+    double_at,
+    double_rank,
+    use_counts,
+)
 from cases import CASES
 
 LARGE = float(np.finfo(np.float64).max)
@@ -284,3 +292,24 @@ def telling(map_, margins, n=60):
     rng = np.random.default_rng(5)
     scores = rng.normal(0, 3, n) if margins else rng.random(n)
     return np.concatenate((scores, around(knots(map_)[:60]), around([0.0, 1.0]), ENDS))
+
+
+def wavering(map_, scores):
+    """Scores at which a function before a table goes back and forth.
+
+    The exponentials and logarithms of a C library may fall by their last bit where they should
+    rise. A plan has one border there, and the map passes the knot several times.
+    """
+    found = np.zeros(len(scores), dtype=bool)
+    steps = np.arange(-64, 65)
+    doubles = double_at(np.clip(double_rank(scores)[:, None] + steps, FIRST, LAST))
+    numbers = np.clip(scores[:, None] + steps * 2.0**-52, -LARGE, LARGE)
+    nodes = use_counts([map_.plan(PlanTarget("anything", ""))])
+    for place in (place for node in nodes for place in getattr(node, "places", ())):
+        if place.function is None or place.stretches is None:
+            continue
+        for near in (doubles, numbers):
+            values = place.function(near.ravel()).reshape(near.shape)
+            sign = place.stretches.at(double_rank(near[:, :-1]))
+            found |= (np.diff(values, axis=1) * sign < 0).any(axis=1)
+    return found

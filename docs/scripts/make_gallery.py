@@ -1,10 +1,10 @@
-"""Run the examples of the gallery and write their pages, notebooks and thumbnails anew.
+"""Run the examples of the gallery and write their notebooks and thumbnails anew.
 
 Run: python docs/scripts/make_gallery.py [NAME ...]
 
 The source of an example is docs/gallery/NAME.py, in cells: `# %% [markdown]` is text, `# %%` code.
-What a cell prints and the pictures that it saves stand below it on the page. The first line of a
-cell that saves a picture says what can be seen there: `# picture: ...`.
+The notebook keeps what each cell prints, and the site makes the page of both when it is built.
+The first line of a cell that saves a picture says what can be seen there: `# picture: ...`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WIDTH = 88
 #: the sections of the gallery's first page
 SECTIONS = {
     "First steps": ("before_and_after", "cost_threshold", "few_rows"),
-    "Harder data": ("undersampling", "digits_logits", "segments", "where_wrong"),
+    "Harder data": ("undersampling", "digits_logits", "segments", "where_wrong", "joint_models"),
     "Language models": ("confidence_in_words",),
     "In production": ("shipping", "larger_than_memory", "monitoring"),
     "Research": ("comparing",),
@@ -105,7 +105,31 @@ def run(cells: list[Cell], folder: Path) -> None:
             cell.pictures = sorted(path.name for path in set(folder.glob("*.png")) - known)
 
 
-def page(name: str, cells: list[Cell]) -> str:
+#: in a notebook: a cell that shows a picture
+SHOWS = re.compile(r'Image\("([^"]+)"\)')
+#: in a notebook's metadata: which packages it was run with
+MADE_WITH = "made_with"
+
+
+def page_of(name: str) -> str:
+    """The example as Markdown: the text and code of the script, and what its notebook printed."""
+    cells = cells_of((GALLERY / f"{name}.py").read_text(encoding="utf-8"))
+    notes = json.loads((GALLERY / f"{name}.ipynb").read_text(encoding="utf-8"))
+    code = [cell for cell in cells if cell.kind == "code"]
+    done: list[Cell] = []
+    for one in notes["cells"]:
+        if one["cell_type"] != "code":
+            continue
+        shown = SHOWS.search("".join(one["source"]))
+        if shown:
+            done[-1].pictures.append(shown[1])
+            continue
+        done.append(code[len(done)])
+        done[-1].printed = "".join(text for out in one["outputs"] for text in out["text"])
+    return page(name, cells, notes["metadata"][MADE_WITH])
+
+
+def page(name: str, cells: list[Cell], made_with: str) -> str:
     """The example as Markdown."""
     title, _, rest = cells[0].source.partition("\n")
     links = f"[Download the script]({name}.py) · [as a notebook]({name}.ipynb)"
@@ -118,7 +142,7 @@ def page(name: str, cells: list[Cell]) -> str:
         if cell.printed:
             parts.append(f"```text\n{wrapped(cell.printed)}\n```")
         parts += [f"![{alt(cell)}](pictures/{picture})" for picture in cell.pictures]
-    parts.append(f"*{versions(cells)}*")
+    parts.append(f"*{made_with}*")
     return "\n\n".join(parts) + "\n"
 
 
@@ -196,7 +220,11 @@ def notebook(cells: list[Cell], folder: Path) -> str:
                 outputs=[{**result, "data": shown}],
             )
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    metadata = {
+        "kernelspec": kernel,
+        "language_info": {"name": "python"},
+        MADE_WITH: versions(cells),
+    }
     whole = {"cells": listed, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
     return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
 
@@ -222,11 +250,11 @@ def index() -> str:
         cards = []
         for name in names:
             cells = cells_of((GALLERY / f"{name}.py").read_text(encoding="utf-8"))
-            shown = (GALLERY / f"{name}.md").read_text(encoding="utf-8")
-            *_, picture = re.findall(rf"\({PICTURES.name}/[^)]+\)", shown)
+            notes = (GALLERY / f"{name}.ipynb").read_text(encoding="utf-8")
+            *_, picture = SHOWS.findall(notes.replace('\\"', '"'))
             cards.append(
-                f"-   **[{title_of(cells)}]({name}.md)**\n\n    {promise_of(cells)}\n\n"
-                f"    [![]{picture}]({name}.md)"
+                f"-   **[{title_of(cells)}]({name}.ipynb)**\n\n    {promise_of(cells)}\n\n"
+                f"    [![]({PICTURES.name}/{picture})]({name}.ipynb)"
             )
         listed = "\n\n".join(cards)
         parts.append(f'## {section}\n\n<div class="grid cards" markdown>\n\n{listed}\n\n</div>')
@@ -240,7 +268,6 @@ def make(name: str) -> None:
         run(cells, folder)
         for picture in (picture for cell in cells for picture in cell.pictures):
             shrink(folder / picture, PICTURES / picture)
-    (GALLERY / f"{name}.md").write_text(page(name, cells), encoding="utf-8")
     (GALLERY / f"{name}.ipynb").write_text(notebook(cells, PICTURES), encoding="utf-8")
 
 

@@ -1,8 +1,7 @@
 """Draw the pictures of docs/understand/methods/near_isotonic.md anew.
 
-The near-isotonic path of one data set with its weights; step and piecewise linear maps beside the
-truth, on scores that mislead in one place and on scores that crowd near 0 and 1; and what becomes
-of AUC, ECE and Brier score along the path (from experiments/results/near_isotonic_path.csv).
+The near-isotonic path of one data set with its weights; and step and piecewise linear maps beside
+the truth, on scores that mislead in one place and on scores that crowd near 0 and 1.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
-import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -21,7 +19,6 @@ import calibrant as cal
 
 DOCS = Path(__file__).parent.parent
 PICTURES = DOCS / "pictures"
-RESULTS = DOCS.parent / "experiments" / "results" / "near_isotonic_path.csv"
 #: the colours of Okabe and Ito, told apart by all readers
 BLACK, ORANGE, SKY, GREEN, BLUE, RED, PINK = (
     "#000000",
@@ -205,42 +202,9 @@ def draw_steps_and_lines() -> Figure:
 # --- along λ --------------------------------------------------------------------------------------
 
 
-def draw_lambda() -> Figure:
-    """AUC, ECE and Brier score against λ: the mean over models, a line per task."""
-    results = pd.read_csv(RESULTS, dtype={"fit": str})
-    shares = [name for name in dict.fromkeys(results["fit"]) if name[0].isdigit()]
-    x = [float(name) for name in shares]
-    mean = results.groupby(["task", "fit"]).mean(numeric_only=True)
-    colours = (BLUE, ORANGE, GREEN, PINK, SKY, RED)
-    figure = Figure(figsize=(7.2, 3.0), dpi=150, layout="constrained")
-    row = figure.subplots(1, 4)
-    for axes, measure in zip(row, ("AUC in sample", "AUC", "ECE", "Brier"), strict=True):
-        for task, colour in zip(results["task"].unique(), colours, strict=True):
-            values = mean.loc[task, measure]
-            less = values["scores"] if measure.startswith("AUC") else 0.0
-            axes.plot(x, values[shares] - less, color=colour, lw=1.3, marker=".", ms=4, label=task)
-        axes.set(xlabel="λ / last λ", xticks=[0, 0.5, 1])
-        bare(axes)
-    for axes in row[:2]:
-        axes.axhline(0, color="0.6", lw=0.8, zorder=0)
-    title(row[0], "AUC in sample,\nabove the scores'")
-    title(row[1], "test AUC,\nabove the scores'")
-    title(row[2], "test ECE\n")
-    title(row[3], "test Brier score\n")
-    figure.legend(
-        *row[0].get_legend_handles_labels(),
-        loc="outside lower center",
-        ncols=6,
-        fontsize=7.5,
-        frameon=False,
-    )
-    return figure
-
-
 DRAWINGS = {
     "near_isotonic_path.png": draw_path,
     "near_isotonic_maps.png": draw_steps_and_lines,
-    "near_isotonic_lambda.png": draw_lambda,
 }
 
 

@@ -1,4 +1,4 @@
-"""What holds and what does not: all claims of the five papers in one table."""
+"""What holds and what does not: how many claims of the five papers hold."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from experiments import table
 from experiments.data import PAPERS
-from experiments.papers.render import VERDICTS, Judged, share
+from experiments.papers.render import Judged, share
 
 __all__ = ["NAME", "summary"]
 
@@ -14,7 +14,7 @@ __all__ = ["NAME", "summary"]
 NAME = "what_holds"
 
 
-def counts(papers: Sequence[Judged]) -> str:
+def summary(papers: Sequence[Judged]) -> str:
     """Distinct claims by verdict, and the share of all cells, paper by paper."""
     rows = []
     for found in papers:
@@ -29,25 +29,3 @@ def counts(papers: Sequence[Judged]) -> str:
 
 def _link(found: Judged) -> str:
     return f"[{PAPERS[found.paper.name]}]({found.paper.name}.md)"
-
-
-def summary(papers: Sequence[Judged]) -> str:
-    """The counts, then a line for each claim: verdict, share of cells, and a sentence."""
-    rows = [
-        (
-            PAPERS[found.paper.name],
-            claim.text,
-            VERDICTS[claim.holds],
-            found.rests_on(claim),
-            _sentence(claim.published, claim.ours),
-        )
-        for found in papers
-        for claim in found.claims
-    ]
-    head = ("paper", "it says", "holds", "from cells", "published, and ours")
-    return f"{counts(papers)}\n\n{table(head, rows)}"
-
-
-def _sentence(published: str, ours: str) -> str:
-    given = f"Published: {published}. " if published else ""
-    return f"{given}Ours: {ours}."

@@ -133,29 +133,6 @@ PARAMETERS = {
 }
 #: and its words for their values
 VALUES = {"uniform": "width", "quantile": "mass", **METHODS_ALSO}
-#: what papers and other libraries call a measure, and how it is called here
-MEASURES = {
-    "ace": 'classwise_ece(y, p, binning="mass"), or ece(y, p, binning="mass") for two classes',
-    "adaptive_ece": 'ece(y, p, binning="mass")',
-    "adaptive_calibration_error": 'classwise_ece(y, p, binning="mass")',
-    "brier_score": "brier(y, p)",
-    "brier_score_loss": "brier(y, p)",
-    "confidence_ece": "top_label_ece(y, p)",
-    "debiased_ece": "ece(y, p, debias=True)",
-    "ece_sweep": 'ece(y, p, bins="auto")',
-    "expected_calibration_error": "ece(y, p)",
-    "kce": "skce(y, p)",
-    "marginal_calibration_error": "classwise_ece(y, p, norm=2)",
-    "maximum_calibration_error": "mce(y, p)",
-    "multicalibration_error": "multicalibration(y, p, features=frame).largest",
-    "multiaccuracy": "multicalibration(y, p, features=frame).largest",
-    "rms_calibration_error": "ece(y, p, norm=2)",
-    "rmsce": "ece(y, p, norm=2)",
-    "roc_auc_score": "auc(y, p)",
-    "sce": "classwise_ece(y, p)",
-    "smece": "smooth_ece(y, p)",
-    "static_calibration_error": "classwise_ece(y, p)",
-}
 
 
 def did_you_mean(word: Any, known: Iterable[Any]) -> str:
@@ -172,16 +149,6 @@ def did_you_mean(word: Any, known: Iterable[Any]) -> str:
     said = word.lower().strip()
     near = [VALUES.get(said, said), *difflib.get_close_matches(said, words, n=1, cutoff=0.5)]
     return next((f" Did you mean {words[one]!r}?" for one in near if one in words), "")
-
-
-def measure_hint(name: str, known: Iterable[str]) -> str:
-    """A hint at our measure for a name that other libraries use, or at the nearest known name.
-
-    >>> measure_hint("sce", ["classwise_ece"]), measure_hint("brir", ["brier"])
-    (' Here it is classwise_ece(y, p).', " Did you mean 'brier'?")
-    """
-    ours = MEASURES.get(name.lower())
-    return f" Here it is {ours}." if ours else did_you_mean(name, known)
 
 
 def parameter_hint(name: str, known: Iterable[str], value: Any = None) -> str:
@@ -228,7 +195,7 @@ called bins here: write bins=5.
     return asked
 
 
-# --- Words of the command line: quoted for the shell, and options in place of arguments -----------
+# --- Words of a command, quoted for the shell -----------------------------------------------------
 
 
 WINDOWS = os.name == "nt"
@@ -251,40 +218,3 @@ def shell_quoted(word: str) -> str:
     # backslashes before a quote, and before the closing one, count twice
     inner = re.sub(r'(\\*)"', r'\1\1\\"', word)
     return '"' + re.sub(r"(\\+)$", r"\1\1", inner) + '"'
-
-
-#: an argument as messages write it: a name, and a word in quotes, a number or a truth value; files
-#: and folders such as level=3.csv are none
-_ARGUMENT = re.compile(
-    r"""(?<![\w/'"=-])([a-z]\w*)=(?:"([^"]*)"|'([^']*)'|(True|False|[0-9]+(?:\.[0-9]+)?)(?![\w/]|\.\w))"""
-)
-#: a call that ends an advice of the library, which nobody can make on the command line
-_CALL = re.compile(r""": calibrant\.\w+\([^()]*\)(?=[.;]|$)""")
-#: an argument beside which the message says the option
-_BESIDE = re.compile(r"\b[a-z]\w*=\S+ \((?:on the command line )?(--[^()]+)\)")
-
-
-def as_command_options(message: str, options: Mapping[str, str]) -> str:
-    """A message of the library with the options of a command in place of Python's arguments.
-
-    ``options`` are those of the command, by the names of the arguments. Other arguments stay.
-
-    >>> as_command_options('say on_range="clip", or fit anew.', {"on_range": "--on-range"})
-    'say --on-range clip, or fit anew.'
-    >>> as_command_options("cv must be at least 2, but 1 came.", {"cv": "--cv"})
-    '--cv must be at least 2, but 1 came.'
-    """
-
-    def option(found: re.Match[str]) -> str:
-        name, *values = found.groups()
-        if name not in options:
-            return found[0]
-        value = next(value for value in values if value is not None)
-        return options[name] if value == "True" else f"{options[name]} {shell_quoted(value)}"
-
-    said = _CALL.sub("", _BESIDE.sub(r"\1", message))
-    said = _ARGUMENT.sub(option, said)
-    first, blank, rest = said.partition(" ")
-    if first in options and rest.startswith("must "):
-        said = f"{options[first]}{blank}{rest}"
-    return said

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import _thread
+import atexit
+import os
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from calibrant.errors import import_extra
 
@@ -76,10 +78,31 @@ def off_main_thread(
             with suppress(KeyboardInterrupt, SystemExit):
                 stop()
                 ended.wait(0.1)
+        if begun and not ended.is_set():
+            _left_behind.append(worker)
         raise
     if failed:
         raise failed.pop()
     return done[0]
+
+
+#: threads whose work goes on though the wait for it was interrupted
+_left_behind: list[threading.Thread] = []
+
+
+def exit_with(code: int) -> NoReturn:
+    """End the process with this exit code.
+
+    Where interrupted work goes on, the process ends at once: Python would end the thread of that
+    work wherever it stands, and inside compiled code this aborts the process.
+    """
+    if any(worker.is_alive() for worker in _left_behind):
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):  # a reader that went away, a stream that is closed
+                stream.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 @contextmanager

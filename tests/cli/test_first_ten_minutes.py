@@ -14,10 +14,11 @@ import pytest
 
 import calibrant as cal
 from calibrant.cli import main
+from calibrant.cli.app import as_command_options
 from calibrant.cli.checking import locked
 from calibrant.cli.reading import ColumnLook, label_rank
 from calibrant.engines.files import PAIRS, classes_of, is_calibrator, partner_of
-from calibrant.errors import InputError, RangeWarning, as_command_options
+from calibrant.errors import InputError, RangeWarning
 from sheets import write_xlsx
 
 FAST = ("-m", "platt", "--cv", "0")

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant.engines.apply import add_probabilities
 from calibrant.errors import InputError, ParameterError
+from calibrant.export.lookup_tables import Grid, grid_of, one_row_per_cell, regions_by_cell
 from calibrant.fitting.registry import METHODS
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import (
@@ -36,7 +37,6 @@ from calibrant.maps import (
     Softmax,
 )
 from calibrant.rules.plan.nodes import double_at, double_rank, regions
-from calibrant.rules.plan.tables import Grid, grid_of, one_row_per_cell, regions_by_cell
 from strategies import costly
 
 TOL = 1e-12

@@ -27,7 +27,13 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.data.segments import NewSegments
 from calibrant.engines import spark_files
 from calibrant.engines.open_engine import Engine
-from calibrant.engines.spark import Spark, _knock, require_java, reworded, why_not_started
+from calibrant.engines.spark import (
+    Spark,
+    _refuse_absent_cluster,
+    require_java,
+    reworded,
+    why_not_started,
+)
 from calibrant.engines.spark_files import read_files, write_files
 from calibrant.errors import InputError, MissingExtraError, ParameterError
 from calibrant.fitting.fitted import Fitted
@@ -199,11 +205,11 @@ def test_bad_options_are_refused_before_anything_starts(nobody, options, said):
 def test_a_cluster_that_is_not_there(nobody):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-        _knock(f"spark://nowhere.invalid:7077,127.0.0.1:{port}")
+        _refuse_absent_cluster(f"spark://nowhere.invalid:7077,127.0.0.1:{port}")
     with pytest.raises(InputError, match=f"no Spark cluster answers at spark://127.0.0.1:{port}"):
         Spark(f"spark://127.0.0.1:{port}")
     for other in ("local[2]", "yarn", "k8s://https://nowhere.invalid:443"):
-        _knock(other)
+        _refuse_absent_cluster(other)
 
 
 def test_without_java_or_pyspark_it_says_so(nobody, monkeypatch, tmp_path):

@@ -23,6 +23,7 @@ from sqlglot import exp
 import calibrant as cal
 from calibrant.data.scale import ScoreRange
 from calibrant.errors import InputError, ParameterError
+from calibrant.export.lookup_tables import Grid, grid_of
 from calibrant.export.sql import Sql, to_sql
 from calibrant.export.sql.dialects import (
     DIALECTS,
@@ -34,6 +35,7 @@ from calibrant.export.sql.dialects import (
     quotient_number,
 )
 from calibrant.export.sql.printer import SQL, cell_of_score, without_overflow
+from calibrant.export.sql.ranges import value_range
 from calibrant.fitting.fitted import Fitted
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import (
@@ -58,9 +60,7 @@ from calibrant.rules.plan.nodes import (
     double_at,
     double_rank,
     use_counts,
-    value_range,
 )
-from calibrant.rules.plan.tables import Grid, grid_of
 from calibrant.rules.sigmoids import FEATURES
 from cases import each
 from sparks import needs_spark, to_spark

@@ -401,3 +401,13 @@ def test_narrow_scores_get_no_bend():
     assert cal.Platt().fit(s, [0, 0, 1, 0, 1, 1]).calibrate(s) == pytest.approx(
         c.calibrate(s), abs=1e-4
     )
+
+
+@pytest.mark.parametrize("near", [1e-3, 1e-7, 1e-9, 1e-10, 1e-11, 0.0])
+@pytest.mark.parametrize("monotone", [False, True])
+def test_a_fold_of_scores_that_are_all_but_equal_shows_a_rate_and_no_slope(near, monotone):
+    """Beside a score that is far away, two others are one place: no fit finds a slope there."""
+    table = cal.ScoreTable.from_counts([0.0, near * 1e25, 1e25], [1, 1, 1], [1, 0, 0])
+    c = cal.Spline(penalty="cv", knots=6, monotone=monotone).fit_table(table)
+    assert np.isfinite(c.criteria_).all()
+    assert c.calibrate([0.0, 1e25]).max() < 0.6

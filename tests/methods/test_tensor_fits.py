@@ -1,9 +1,12 @@
 """Fits of logits in tensors: where the tensor is, and at the optimum of the array."""
 
+import sys
+
 import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant import tensors
 from calibrant.data.score_matrix import ScoreTensor, read_matrix
 from calibrant.errors import InputError
 
@@ -16,6 +19,7 @@ CALIBRATORS = {
     "ets": cal.EnsembleTemperature(),
     "vector": cal.StructuredScaling(structure="vector"),
     "vector, no gate": cal.StructuredScaling(structure="vector", gate=False),
+    "top label": cal.TopLabelCalibrator(cal.Platt()),
 }
 
 
@@ -27,17 +31,17 @@ def logits(n, k, factor=2.5):
 
 def never_copied(monkeypatch):
     """A matrix that is asked for as a whole fails the test."""
-    import calibrant.tensors
-
-    real = calibrant.tensors.on_host
 
     def on_host(values):
         whole = len(getattr(values, "shape", ())) == 2 and values.shape[0] > 300
         assert not (whole and values.shape[1] > 2), "the matrix was copied"
-        return real(values)
+        return tensors.on_host(values)
 
-    for module in ("data.to_numpy", "data.score_tensor", "kernels.block_arrays"):
-        monkeypatch.setattr(f"calibrant.{module}.on_host", on_host)
+    users = [name for name, module in sys.modules.items() if hasattr(module, "on_host")]
+    users = [name for name in users if name.startswith("calibrant.") and name != tensors.__name__]
+    assert len(users) > 3
+    for module in users:
+        monkeypatch.setattr(f"{module}.on_host", on_host)
 
 
 @pytest.mark.parametrize("name", CALIBRATORS)
@@ -55,6 +59,24 @@ def test_a_tensor_has_the_optimum_of_the_array(monkeypatch, name, n, k, weighted
     monkeypatch.undo()
     assert np.abs(fitted.predict_proba(array[:50]) - expected).max() < 1e-6
     assert fitted.score_range_ == c.fit(array, y, w).score_range_
+
+
+@pytest.mark.parametrize("as_probabilities", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_default_takes_the_same_of_a_tensor_as_of_the_array(as_probabilities, weighted):
+    tensor, y = logits(900, 60)
+    if as_probabilities:
+        tensor = torch.softmax(tensor.float(), 1).half()
+    array = tensor.float().numpy()
+    w = RNG.integers(0, 4, len(y)).astype(float) if weighted else None
+    there, here = (cal.AutoCalibrator().fit(scores, y, w) for scores in (tensor, array))
+    assert there.chosen_ == here.chosen_ != "uncalibrated"
+    assert there.look_ == here.look_
+    for one, other in zip(there.leaderboard_.rows, here.leaderboard_.rows, strict=True):
+        assert one.name == other.name
+        assert one.log_loss == pytest.approx(other.log_loss, rel=1e-6)
+    expected = here.predict_proba(array[:50])
+    assert np.abs(there.predict_proba(array[:50]) - expected).max() < 1e-6
 
 
 def test_probabilities_in_a_tensor_are_read_by_their_logarithm():

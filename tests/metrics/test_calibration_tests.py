@@ -123,16 +123,16 @@ def test_three_ways_of_redrawing_agree(p, weighted):
     assert rows.moment(1) == close(cells.weight)
     assert rows.moment(2) == close(squares(cells))
     times = 4000
-    exact = redrawn_labels._cell_by_cell(rows, times, rng)
-    thinned = redrawn_labels._thinned(rows, times, rng)
+    exact = redrawn_labels._draw_cell_by_cell(rows, times, rng)
+    thinned = redrawn_labels._draw_by_thinning(rows, times, rng)
     variance = deviation(cells) ** 2
     for drawn in (exact, thinned):
         assert drawn.mean() == pytest.approx(0, abs=5 * math.sqrt(variance / times))
         assert drawn.var() == pytest.approx(variance, rel=0.25)
     assert two_samples_apart(exact, thinned) < 1.95 * math.sqrt(2 / times)  # 0.1 %
-    if redrawn_labels._cheapest(rows) is redrawn_labels._refined_normal:
+    if redrawn_labels._choose_sampler(rows) is redrawn_labels._draw_refined_normal:
         assert weighted or variance >= 100 * (1 - 1e-9)
-        normal = redrawn_labels._refined_normal(rows, times, rng)
+        normal = redrawn_labels._draw_refined_normal(rows, times, rng)
         assert two_samples_apart(exact, normal) < 1.95 * math.sqrt(2 / times) + 0.00013
 
 
@@ -148,7 +148,8 @@ def test_the_refined_normal_is_as_near_as_stated(p):
             return norm.ppf(even)
 
     drawn = (
-        redrawn_labels._refined_normal(redrawn_labels.CellRows.of(cells), len(even), Even()) + n * p
+        redrawn_labels._draw_refined_normal(redrawn_labels.CellRows.of(cells), len(even), Even())
+        + n * p
     )
     k = np.arange(round(n * p) - 60, round(n * p) + 61)
     upto = np.searchsorted(np.sort(drawn), k + 0.5) / len(even)
@@ -181,11 +182,11 @@ def test_how_bins_are_drawn():
     """Many: normal; rare: thinned; few that weigh as much as all others: cell by cell."""
     one, none = np.ones(2000), np.zeros(2000)
     many = redrawn_labels.CellRows(np.full(2000, 0.5), one, none, one)
-    assert redrawn_labels._cheapest(many) is redrawn_labels._refined_normal
+    assert redrawn_labels._choose_sampler(many) is redrawn_labels._draw_refined_normal
     rare = many._replace(p=np.full(2000, 0.01))
-    assert redrawn_labels._cheapest(rare) is redrawn_labels._thinned
+    assert redrawn_labels._choose_sampler(rare) is redrawn_labels._draw_by_thinning
     heavy = many._replace(other=np.append(np.ones(1999), 2000.0))
-    assert redrawn_labels._cheapest(heavy) is redrawn_labels._cell_by_cell
+    assert redrawn_labels._choose_sampler(heavy) is redrawn_labels._draw_cell_by_cell
 
 
 def test_the_seed_decides():

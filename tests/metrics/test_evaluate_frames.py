@@ -118,6 +118,40 @@ def test_any_raw_scores(data, cells):
     assert (margins in e.notes) == (margins in plain.notes)
 
 
+@pytest.mark.parametrize("kind", [pl.DataFrame.lazy, in_duckdb])
+@pytest.mark.parametrize(
+    ("s", "w"),
+    [
+        ([0, 11, 0], [1, 1, 0]),  # a percentage of 0 is no certainty
+        ([0, 100, 12, 11, 0], [1, 1, 1, 1, 1]),
+        ([0, 100, 12, 11], [1, 1, 0, 0]),  # the limits know nothing of rows without weight
+        ([0, 50, 101, -3, 0.1], [1, 1, 0, 0, 0]),
+        ([2, 5, 101, -3, 0.1], [1, 1, 0, 0, 0]),
+        ([0, 0.5, 500, -3], [1, 1, 0, 0]),
+        ([200, 50, 101, -3], [1, 1, 0, 0]),
+    ],
+)
+def test_raw_scores_in_cells_are_read_as_in_memory(kind, s, w):
+    s, w, y = np.array(s, float), np.array(w, float), np.arange(len(s)) % 2
+    p = np.where(y == 1, 0.75, 0.25)
+    frame = kind(pl.DataFrame({"p": p, "s": s, "y": y, "w": w}))
+    options = {"classes": [0, 1], "level": None}
+    e = metrics.evaluate(frame, "p", label="y", raw="s", sample_weight="w", cells=16, **options)
+    plain = metrics.evaluate(y, p, raw=s, sample_weight=w, **options)
+    same(e.before, plain.before, doubt(e, "before"))
+    assert [n for n in e.notes if n.startswith("raw")] == [
+        n for n in plain.notes if n.startswith("raw")
+    ]
+
+
+@pytest.mark.parametrize("kind", [pl.DataFrame.lazy, in_duckdb])
+@pytest.mark.parametrize("wrong", [None, math.inf])
+def test_wrong_percentages_in_cells_are_refused(kind, wrong):
+    frame = kind(pl.DataFrame({"p": [0.1, 0.2, 0.3], "s": [0.0, 50.0, wrong], "y": [0, 1, 1]}))
+    with pytest.raises(InputError, match="score column 's' must be finite"):
+        metrics.evaluate(frame, "p", label="y", raw="s", cells=16)
+
+
 @costly
 @given(rows(PROBABILITIES, st.one_of(WHOLE, REAL), max_size=60), CELLS)
 def test_any_probabilities_in_duckdb(data, cells):

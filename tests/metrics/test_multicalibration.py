@@ -14,8 +14,8 @@ from calibrant import ScoreTable
 from calibrant.errors import InputError, ParameterError
 from calibrant.metrics import evaluate, multicalibration
 from calibrant.metrics import groups as redrawn_groups
+from calibrant.metrics._kernel import add_to_groups
 from calibrant.metrics.groups import GroupSums, _difference_interval
-from calibrant.solvers._kernel import add_to_groups
 from twins import groups as naive
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -73,6 +74,35 @@ def test_work_that_does_not_stop_is_left_behind(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         off_main_thread(release.wait, meanwhile=interrupt, every=0.01, stop=lambda: None)
     release.set()
+
+
+def test_the_process_ends_at_once_where_work_goes_on():
+    pytest.importorskip("duckdb")
+    # Python that ends by itself aborts here (exit code -6): a thread ends inside DuckDB's C++
+    program = """
+import atexit, sys, time
+import duckdb
+from calibrant.running import exit_with, off_main_thread
+
+def work():
+    session = duckdb.connect()
+    while True:
+        session.sql("select sum(i) from range(100000) t(i)").fetchall()
+
+def stop_after_a_while():
+    if time.monotonic() > end:
+        sys.exit(143)
+
+atexit.register(print, "put away")
+end = time.monotonic() + 0.3
+try:
+    off_main_thread(work, meanwhile=stop_after_a_while, every=0.01)
+except SystemExit as stopped:
+    exit_with(stopped.code)
+"""
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (143, "put away\n", "")
 
 
 def test_a_thread_that_cannot_start_is_no_endless_wait():

@@ -49,7 +49,6 @@ LONG = {
     "docs/understand/how_much_data.md",
     "docs/understand/methods/acp.md",
     "docs/understand/methods/boosting.md",
-    "docs/understand/methods/joint_models.md",
 }
 #: pages on which nothing may warn
 QUIET = {"docs/howto/llm.md"}

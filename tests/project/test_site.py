@@ -41,7 +41,9 @@ def navigation():
 def test_every_page_is_in_the_navigation(hooks):
     named = [name for name in hooks.expanded(navigation(), DOCS, URL) if name[:3] != "../"]
     assert sorted(named) == sorted(set(named))
-    assert set(named) == {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
+    pages = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
+    made = {hooks.docs_page(path, DOCS).as_posix() for path in DOCS.rglob("*.ipynb")}
+    assert set(named) == pages | made
 
 
 def test_tables_of_results_are_folded_into_a_page(hooks, tmp_path):
@@ -58,11 +60,32 @@ def test_tables_of_results_are_folded_into_a_page(hooks, tmp_path):
 
 
 def test_every_fold_has_its_table(hooks):
-    results = ROOT / "experiments" / "results"
-    for page in (DOCS / "evidence" / "papers").glob("*.md"):
-        text, wrong = hooks.folded(page.read_text(encoding="utf-8"), results / page.name)
+    for page in (DOCS / "evidence").rglob("*.md"):
+        text, wrong = hooks.filled(page.read_text(encoding="utf-8"), page, ROOT)
         assert not wrong
         assert "<!-- fold" not in text
+
+
+def test_tables_of_the_code_have_every_measure_and_option(hooks):
+    functions = hooks.docstrings(ROOT / "src" / "calibrant" / "metrics")
+    for page in ("metrics", "tests"):
+        text = (DOCS / "reference" / f"{page}.md").read_text(encoding="utf-8")
+        named = [name for found in hooks.MEASURES.findall(text) for name in found.split()]
+        assert len(named) > 8
+        assert all(cal.metrics.__dict__.get(name, getattr(cal.metrics, name)) for name in named)
+        assert all(hooks.sentences(functions[name])[0] for name in named)
+    table = hooks.options_table("export")
+    assert "| `--dialect` NAME | SQL: duckdb," in table
+    assert "--json" not in table
+    assert "| `--json` |" in hooks.options_table("many")
+
+
+def test_a_section_of_another_file_is_folded_into_a_page(hooks, tmp_path):
+    (tmp_path / "a.md").write_text("# A\n\n## B: c\n\n| [x](y.md) |\n\n## D\n\nno\n")
+    page, wrong = hooks.with_sections("<!-- fold a.md: B: c -->", tmp_path)
+    assert not wrong
+    assert page == '<details markdown="1"><summary>B: c</summary>\n\n| x |\n\n</details>\n'
+    assert hooks.with_sections("<!-- fold a.md: E -->", tmp_path)[1] == ["a.md has no section 'E'"]
 
 
 def test_navigation_is_written_out(hooks):
@@ -114,6 +137,14 @@ def test_lists_are_lists_without_an_empty_line(hooks):
     assert hooks.spaced("Words:\n1. a\n2. b") == "Words:\n\n1. a\n2. b"
     for text in ("in the year\n2020. So", "- a\n  words\n- b", "```\nx\n- y\n```", "# Head\n- a"):
         assert hooks.spaced(text) == text
+
+
+def test_names_below_a_heading_are_a_step_smaller(hooks):
+    said = "::: a.b\n    options:\n      heading_level: 3\n"
+    assert hooks.nested("# A\n\n::: a.b\n") == "# A\n\n::: a.b\n"
+    assert hooks.nested("# A\n\n## B\n\n::: a.b\n") == f"# A\n\n## B\n\n{said}"
+    more = "      inherited_members: false\n"
+    assert hooks.nested(f"\n## B\n::: a.b\n    options:\n{more}") == f"\n## B\n{said}{more}"
 
 
 def test_long_printed_lines_are_marked(hooks):
@@ -216,8 +247,7 @@ def test_pages_are_read_as_they_are_elsewhere(site, hooks):
             continue
         text = page.read_text(encoding="utf-8")
         found = text[text.index("<article") : text.index("</article>")]
-        results = ROOT / "experiments" / "results" / source.name
-        wanted = common.render(hooks.folded(source.read_text(encoding="utf-8"), results)[0])
+        wanted = common.render(hooks.filled(source.read_text(encoding="utf-8"), source, ROOT)[0])
         for tag in ("li", "table", "tr", "pre", "h2", "h3", "img"):
             count = [len(re.findall(rf"<{tag}[ >]", one)) for one in (found, wanted)]
             assert count[0] == count[1], (source.name, tag)

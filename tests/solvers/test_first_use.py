@@ -12,9 +12,9 @@ import time
 import numpy as np
 import pytest
 
+from calibrant.cli.app import is_compiling
 from calibrant.methods.venn_abers import _kernel as venn_abers
 from calibrant.solvers import _jit
-from calibrant.solvers.threads import is_compiling
 
 #: fits in a process of its own, and prints what was compiled: ours and the rest
 FITS = """

@@ -58,8 +58,8 @@ from calibrant.fitting.folds import (
     is_fold_count,
 )
 from calibrant.fitting.held_out import (
-    CLASS_ERRORS,
-    ONE_SIDED,
+    ERRORS_AHEAD,
+    ERRORS_AHEAD_OF_CLASSES,
     Fit,
     HeldOutCells,
     HeldOutMatrix,
@@ -96,6 +96,7 @@ from calibrant.rules.base import Map
 from calibrant.rules.softmax import VectorMixture, seen_by_members
 from calibrant.solvers.threads import one_thread
 from calibrant.solvers.weights import mixture_weights
+from calibrant.tensors import on_host
 
 #: what calibrates scores alone: the first kind takes two classes, the others several
 KINDS = (Calibrator, VectorCalibrator, CodedCalibrator)
@@ -494,10 +495,12 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
 
         ``distinct`` says how many different predictions each of them makes.
         """
-        errors = CLASS_ERRORS if self.scores_are_ == "distributions" else ONE_SIDED
+        errors = ERRORS_AHEAD_OF_CLASSES if self.scores_are_ == "distributions" else ERRORS_AHEAD
         costly = {FEATURES} & set(trials)
         sample = held.sample
-        chosen, tied = choose(trials, sample, right=self.p_value_, errors=errors, demanding=costly)
+        chosen, tied = choose(
+            trials, sample, p_value=self.p_value_, errors=errors, demanding=costly
+        )
         rows = standings(
             trials, sample, level=self.level, chosen=chosen, tied=tied, distinct=distinct
         )
@@ -512,7 +515,9 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
 
     def _fit_classes(self, scores: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
         self._refuse_pos_label()
-        matrix, classes = read_matrix(scores, y, sample_weight, self.classes)
+        # of few classes members see a copy of the rows, which is made where NumPy is
+        stays = count_columns(scores) > FEW_CLASSES
+        matrix, classes = read_matrix(scores, y, sample_weight, self.classes, on_device=stays)
         if self._whole is not None:
             matrix = replace(matrix, whole=self._whole)
         named = self._named(KINDS)
@@ -526,7 +531,7 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         trials = judge_classes(named, held, progress=self.progress)
         n, k = len(matrix), matrix.n_classes
         step = 1 if k <= FEW_CLASSES else -(-n // max(COUNTED_NUMBERS // k, 1))
-        counted, out = matrix.scores[::step], reasons_left_out(k, n)
+        counted, out = on_host(matrix.scores[::step]), reasons_left_out(k, n)
         distinct = {name: count_distinct(trial.map(counted)) for name, trial in trials.items()}
         self._take_candidate(trials, held, distinct, left_out=out)
         self.pairs_, self.advice_ = {}, tuple(advise_first_look(self.look_, ClassNames.of(classes)))

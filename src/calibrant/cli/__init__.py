@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from calibrant.errors import MissingExtraError, import_extra
-from calibrant.running import stoppable
+from calibrant.running import exit_with, stoppable
 
 __all__ = ["main"]
 
@@ -39,21 +39,21 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
             # globs are ours: on Windows, click would make file names of --score p_*
             words = None if argv is None else list(argv)
             parser()(args=words, prog_name="calibrant", windows_expand_args=False)
+        code = 0
     except MissingExtraError as missing:
         sys.stderr.write(f"error: {missing}\n")
-        sys.exit(2)
+        code = 2
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
-        sys.exit(130)
+        code = 130
     except SystemExit as end:
-        if end.code == 1:  # so rich and typer end, and only they, where the reader went away
-            sys.exit(141)
-        raise
+        # so rich and typer end with 1, and only they, where the reader went away
+        code = 141 if end.code == 1 else int(end.code or 0)
     finally:
         # Python that was started with -m dies of SIGINT, whatever the exit code, once an interrupt
         # has passed through code that was a text (as of a named tuple); more such code undoes that
         exec("")
-    sys.exit(0)
+    exit_with(code)
 
 
 def _plain(wrong: UnicodeError) -> tuple[str, int]:

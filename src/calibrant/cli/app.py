@@ -12,6 +12,7 @@ import importlib
 import inspect
 import json
 import os
+import re
 import sys
 import time
 import warnings
@@ -31,12 +32,11 @@ from calibrant.errors import (
     InputError,
     MissingExtraError,
     ParameterError,
-    as_command_options,
+    shell_quoted,
 )
 from calibrant.outputs import NO_SPACE
 from calibrant.result_tables import PrintsAsTable, ResultTable
 from calibrant.running import off_main_thread
-from calibrant.solvers.threads import is_compiling
 from calibrant.version import __version__
 
 T = TypeVar("T")
@@ -400,6 +400,17 @@ def run_with_status(work: Callable[[], T], title: str, quiet: bool = False) -> T
         return off_main_thread(work, meanwhile=show, every=0.5)
 
 
+def is_compiling() -> bool:
+    """Whether another thread compiles a kernel, which happens at its first use only.
+
+    This does not load numba.
+    """
+    kernels = re.compile(r"calibrant\..*\._kernel\w*")
+    loaded = [module for name, module in list(sys.modules.items()) if kernels.fullmatch(name)]
+    values = (value for module in loaded for value in list(vars(module).values()))
+    return any(value.is_compiling for value in values if hasattr(value, "py_func"))
+
+
 class Bar:
     """A progress bar on stderr, for people only and for long jobs only.
 
@@ -434,3 +445,43 @@ class Bar:
     def __exit__(self, *error: object) -> None:
         if self.progress is not None:
             self.progress.stop()
+
+
+# --- Messages of the library in the words of a command --------------------------------------------
+
+
+#: an argument as messages write it: a name, and a word in quotes, a number or a truth value; files
+#: and folders such as level=3.csv are none
+_ARGUMENT = re.compile(
+    r"""(?<![\w/'"=-])([a-z]\w*)=(?:"([^"]*)"|'([^']*)'|(True|False|[0-9]+(?:\.[0-9]+)?)(?![\w/]|\.\w))"""
+)
+#: a call that ends an advice of the library, which nobody can make on the command line
+_CALL = re.compile(r""": calibrant\.\w+\([^()]*\)(?=[.;]|$)""")
+#: an argument beside which the message says the option
+_BESIDE = re.compile(r"\b[a-z]\w*=\S+ \((?:on the command line )?(--[^()]+)\)")
+
+
+def as_command_options(message: str, options: Mapping[str, str]) -> str:
+    """A message of the library with the options of a command in place of Python's arguments.
+
+    ``options`` are those of the command, by the names of the arguments. Other arguments stay.
+
+    >>> as_command_options('say on_range="clip", or fit anew.', {"on_range": "--on-range"})
+    'say --on-range clip, or fit anew.'
+    >>> as_command_options("cv must be at least 2, but 1 came.", {"cv": "--cv"})
+    '--cv must be at least 2, but 1 came.'
+    """
+
+    def option(found: re.Match[str]) -> str:
+        name, *values = found.groups()
+        if name not in options:
+            return found[0]
+        value = next(value for value in values if value is not None)
+        return options[name] if value == "True" else f"{options[name]} {shell_quoted(value)}"
+
+    said = _CALL.sub("", _BESIDE.sub(r"\1", message))
+    said = _ARGUMENT.sub(option, said)
+    first, blank, rest = said.partition(" ")
+    if first in options and rest.startswith("must "):
+        said = f"{options[first]}{blank}{rest}"
+    return said

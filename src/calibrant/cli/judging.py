@@ -15,6 +15,7 @@ from rich import box
 
 from calibrant.cli import jobs, reading, sources
 from calibrant.cli.app import (
+    as_command_options,
     run_with_status,
     say,
     say_json,
@@ -26,7 +27,7 @@ from calibrant.cli.app import (
 from calibrant.data.door import check_word
 from calibrant.data.lazy import LazyRows
 from calibrant.engines.open_engine import FEATURES, FileScores
-from calibrant.errors import InputError, ParameterError, as_command_options
+from calibrant.errors import InputError, ParameterError
 from calibrant.metrics.chance import IntervalOptions, read_interval_options
 from calibrant.metrics.evaluating import Evaluation, evaluate_rows, in_words
 from calibrant.metrics.evaluating import evaluate as evaluate_table

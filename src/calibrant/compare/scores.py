@@ -30,18 +30,18 @@ from calibrant.result_tables import (
 
 
 class Result(PlainFields, Readable):
-    """Base of frozen results: they print with four digits and turn into plain values."""
+    """Base of the results of comparisons, which are frozen values."""
 
 
 class Tabular(PrintsAsTable, Result):
-    """A result that prints as a table."""
+    """Base of the results that print as a table."""
 
     def _head(self) -> tuple[str, ...]:
-        """The titles of the columns; `SHOWN` says how the values below each are printed."""
+        """The titles of the columns."""
         raise NotImplementedError
 
     def _rows(self) -> list[tuple[Any, ...]]:
-        """The values of the table; the first of each row is a name."""
+        """The lines of values; the first of each is a name."""
         raise NotImplementedError
 
     def _below(self) -> list[str]:
@@ -71,7 +71,7 @@ class Tabular(PrintsAsTable, Result):
 
 
 def shown_number(value: float | None, digits: int = 3) -> str:
-    """So many decimals, a true minus, and a dash for what is not there."""
+    """A number with so many decimals; a dash where there is none."""
     if value is None:
         return "–"
     if math.isinf(value):
@@ -242,7 +242,7 @@ def average_ranks(scores: Any, *, larger_is_better: bool, names: Any = None) -> 
 
 
 def ranks_of(scores: Any, larger_is_better: bool, names: Any) -> Ranks:
-    """The ranks of scores; Ranks are returned as they are."""
+    """The ranks of some scores; ranks as they are."""
     if not isinstance(scores, Ranks):
         return average_ranks(scores, larger_is_better=larger_is_better, names=names)
     check_flag("larger_is_better", larger_is_better)
@@ -252,7 +252,7 @@ def ranks_of(scores: Any, larger_is_better: bool, names: Any) -> Ranks:
 
 
 def rank_error(ranks: Ranks) -> float:
-    """√(k(k + 1)/6N): the standard error of a difference of mean ranks if methods are alike."""
+    """The standard error of a difference of two mean ranks, if all methods are alike."""
     k = len(ranks)
     return math.sqrt(k * (k + 1) / (6.0 * ranks.datasets))
 
@@ -263,9 +263,10 @@ def rank_error(ranks: Ranks) -> float:
 def read_scores(
     scores: Any, names: Any = None, *, finite: bool = False
 ) -> tuple[Array, tuple[str, ...]]:
-    """Scores from a 2-d array, a frame, or a mapping of name to column; without gaps.
+    """Scores as a matrix, a line for each dataset and a column for each method, and the methods'
+    names.
 
-    They have a row for each dataset and a column for each method, whose names come with them.
+    They may come as an array, a frame, or a mapping of name to column; without gaps.
     """
     values, found = _score_columns(scores)
     if found is not None and names is not None:
@@ -293,7 +294,7 @@ def read_scores(
 
 
 def _score_columns(scores: Any) -> tuple[Array, list[str] | None]:
-    """Scores as an array, and the names of their columns if they came with any."""
+    """Scores as a matrix, and the names of its columns if they came."""
     if not isinstance(scores, Mapping):
         try:
             values, found = to_gappy_matrix(scores, "scores")
@@ -321,7 +322,7 @@ def _score_columns(scores: Any) -> tuple[Array, list[str] | None]:
 
 
 def check_names(names: Any, columns: int) -> tuple[str, ...]:
-    """The names, which must be different, one for each column."""
+    """The names of the methods, checked."""
     if isinstance(names, (str, bytes)) or not hasattr(names, "__iter__"):
         raise InputError(f"names must be a list of {columns} names, but {names!r} came.")
     called = tuple(str(name) for name in names)
@@ -374,7 +375,7 @@ def read_pair(first: Any, second: Any, names: tuple[str, str]) -> tuple[Array, A
 
 
 def place_of(control: Any, names: Sequence[str]) -> int:
-    """The column of the control: by name, or by its number from 0."""
+    """The number of the control's column, by its name or number."""
     if isinstance(control, str) and control in names:
         return list(names).index(control)
     whole = isinstance(control, Integral) and not isinstance(control, (bool, np.bool_))

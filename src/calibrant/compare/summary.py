@@ -75,7 +75,7 @@ class Comparison(Tabular):
         return {name: words.get(name, "not shown") for name in names}
 
     def _letters(self, names: list[str]) -> list[str]:
-        """A letter for each group; a method that differs from all others is a group of its own."""
+        """Letters for the methods: those that share a letter do not differ."""
         joined = {name for group in self.groups for name in group}
         alone = [(name,) for name in names if name not in joined]
         groups = sorted([*self.groups, *alone], key=lambda group: names.index(group[0]))

@@ -174,6 +174,7 @@ def wilcoxon(a: Any, b: Any, *, zeros: str = "drop") -> WilcoxonResult:
 
 
 def _signed_ranks(first: Array, second: Array, zeros: str) -> WilcoxonResult:
+    """Wilcoxon's test of two columns."""
     with np.errstate(over="ignore"):  # an infinite difference is ranked last
         difference = first - second
     noise = ROUNDINGS * np.finfo(float).eps * np.maximum(np.abs(first), np.abs(second))
@@ -193,7 +194,7 @@ def _signed_ranks(first: Array, second: Array, zeros: str) -> WilcoxonResult:
 
 
 def _ranks_of_sizes(size: Array, noise: Array) -> Array:
-    """Ranks from 1; sizes within their noise of the next are equal and share a mean rank."""
+    """The ranks of sizes, from 1; those that are equal up to rounding share a mean rank."""
     order = np.argsort(size, kind="stable")
     near, known = size[order], noise[order]
     new = np.ones(len(size), dtype=bool)
@@ -208,7 +209,7 @@ def _ranks_of_sizes(size: Array, noise: Array) -> Array:
 
 
 def _exact_p_value(ranks: Array, smaller: float) -> float:
-    """Twice the chance of a rank sum of at most the smaller one, over all signs."""
+    """The two-sided p-value of a rank sum, over all signs of the ranks."""
     steps = np.rint(2.0 * ranks).astype(int)  # ranks are halves
     chance = np.zeros(int(steps.sum()) + 1)
     chance[0] = 1.0
@@ -219,7 +220,7 @@ def _exact_p_value(ranks: Array, smaller: float) -> float:
 
 
 def _normal_p_value(ranks: Array, smaller: float) -> float:
-    """The same by the normal distribution, for many ranks."""
+    """The two-sided p-value of a rank sum, by the normal distribution."""
     z = (smaller - float(ranks.sum()) / 2.0) / (float(np.linalg.norm(ranks)) / 2.0)
     return min(1.0, math.erfc(abs(z) / math.sqrt(2.0)))
 
@@ -502,7 +503,7 @@ def nemenyi(
 
 
 def _groups_alike(ranks: Ranks, difference: float) -> tuple[tuple[str, ...], ...]:
-    """Runs of the ordered ranks that span less than the difference and lie in no longer run."""
+    """The largest groups of methods whose mean ranks lie within the critical difference."""
     order = ranks.order
     groups, reached = [], 0
     for start, first in enumerate(order):
@@ -516,7 +517,7 @@ def _groups_alike(ranks: Ranks, difference: float) -> tuple[tuple[str, ...], ...
 
 
 def stacked_levels(spans: Sequence[tuple[float, float]], gap: float) -> list[int]:
-    """A level for each span, from 0 on, so that spans on one level are more than a gap apart.
+    """A level for each span, so that spans on one level do not touch.
 
     >>> stacked_levels([(1, 2), (1.5, 3), (2.5, 4)], gap=0.1)
     [0, 1, 0]
@@ -772,7 +773,7 @@ def friedman(
         most -= n * ranks.tied
     shares = most / (n * (k - 1.0))
     chi2 = spread / shares if shares > 0.0 else 0.0
-    f = _ratio((n - 1.0) * spread, most - spread)
+    f = _f_ratio((n - 1.0) * spread, most - spread)
     f_df = (k - 1, (k - 1) * (n - 1))
     alike = math.exp((1 - n) * math.lgamma(k + 1))
     f_p = alike if math.isinf(f) else max(alike, float(fdtrc(*f_df, f)))
@@ -780,13 +781,14 @@ def friedman(
 
 
 def _exact_rank_sum(mean: float, n: int) -> float:
-    """N times the mean: a half of a whole number, unless the mean was rounded."""
+    """The sum of the ranks behind a mean rank, free of rounding."""
     total = mean * n
     half = round(2.0 * total) / 2.0
     return half if abs(total - half) < 1e-9 * n else total
 
 
-def _ratio(above: float, below: float) -> float:
+def _f_ratio(above: float, below: float) -> float:
+    """The quotient of F; infinite where nothing is left below."""
     if above == 0.0:
         return 0.0
     return above / below if below > 0.0 else math.inf

@@ -41,7 +41,7 @@ MISSING = -1
 
 @dataclass(frozen=True)
 class Attribute:
-    """A column of features as it was in the fit: its name, and its categories (None: numeric)."""
+    """A feature column in the fit: its name, and its categories (None for a column of numbers)."""
 
     name: Name
     categories: tuple[Category, ...] | None = None
@@ -91,9 +91,9 @@ class Attribute:
         return np.where(column.missing, np.nan, values + 0.0)
 
     def wrong_type_error(self, *, words: bool, example: Any) -> InputError:
-        """The error where categories were ``words`` in the fit and now are numbers, or the reverse.
+        """The error for categories that were words in the fit and are numbers now, or the reverse.
 
-        ``example`` is one of the values that came.
+        ``words`` says whether they were words in the fit. ``example`` is one of the new values.
         """
         numbers = "numbers or truth values"
         was, came = ("words", numbers) if words else (numbers, "words")
@@ -222,9 +222,10 @@ def _is_storable(value: Any) -> bool:
 
 
 def _category_key(category: Any) -> tuple[bool, Any]:
-    """The key that a category is compared and sorted by: '1' is not 1, but 1 is 1.0.
+    """The key by which categories are compared and sorted. '1' and 1 differ; 1 and 1.0 are the
+    same.
 
-    (A column of whole numbers with gaps comes as floats.)
+    (Whole numbers with gaps are read as floats.)
     """
     return isinstance(category, str), category
 
@@ -302,7 +303,7 @@ class AttributeColumn:
         return values, inverse
 
     def example(self) -> str:
-        """One of the values, for an error message."""
+        """A phrase with one of the values, for an error."""
         present = self.values[~self.missing]
         return f" (such as {plain(present[0])!r})" if len(present) else ""
 
@@ -482,15 +483,14 @@ def _column_of_objects(values: NDArray[Any], missing: Flags, name: str) -> Attri
 
 
 def _to_number(value: Any) -> float:
-    """The value as a float; a whole number that no float equals stays as it is, as it may be a
-    category."""
+    """The value as a float. A whole number that no float equals stays an int: it may be a category."""
     number = as_float(value)
     rounded = isinstance(value, int) and math.isfinite(number) and number != value
     return value if rounded else number
 
 
 def _to_category(value: Any) -> Any:
-    """The value as text, an int, a float or a bool; decimals and the like become floats."""
+    """The value as a str, int, float or bool. Decimals and other numbers become floats."""
     value = plain(value)
     if type(value) in (str, int, float, bool) or value is None:
         return value

@@ -27,10 +27,11 @@ VIEWS: tuple[type, ...] = (type({}.keys()), type({}.items()))
 
 
 def to_matrix(values: Any, name: str) -> NDArray[Any]:
-    """An array of the numbers of a column or a table, in their own type; gaps are refused.
+    """The numbers of a column or a table as an array, in their own type. Missing values are
+    refused.
 
-    Frames become (n, columns). Values that are no numbers are returned too, for the caller to
-    refuse.
+    Frames become (n, columns). Values that are not numbers are returned too, and the caller refuses
+    them.
     """
     values = _from_device(values, name)
     native = _wrapped_in_narwhals(values, name)
@@ -43,7 +44,7 @@ def to_matrix(values: Any, name: str) -> NDArray[Any]:
 
 
 def to_column(values: Any, name: str) -> NDArray[Any]:
-    """An array of one column of any type, such as labels; gaps are refused."""
+    """One column of any type, such as labels, as an array. Missing values are refused."""
     values = _from_device(values, name)
     native = _wrapped_in_narwhals(values, name)
     if native is None:
@@ -67,7 +68,8 @@ def to_column(values: Any, name: str) -> NDArray[Any]:
 
 
 def to_gappy_matrix(values: Any, name: str) -> tuple[Array, list[str] | None]:
-    """An array of numbers with NaN where a value is missing, and the names of a frame's columns."""
+    """Numbers as an array with NaN for missing values, and the names of a frame's columns (else
+    None)."""
     values = _from_device(values, name)
     native = _wrapped_in_narwhals(values, name)
     if native is None or not hasattr(native, "columns"):
@@ -137,9 +139,10 @@ def is_lazy_frame(values: Any) -> bool:
 
 
 def _from_device(values: Any, name: str) -> Any:
-    """A tensor as a NumPy array; anything else as it is, but for a traced array, which is refused.
+    """A tensor as a NumPy array; any other value unchanged. An array that JAX is tracing is
+    refused.
 
-    What JAX traces (in jit, grad and vmap) has no numbers yet.
+    Traced arrays (in jit, grad and vmap) have no numbers yet.
     """
     if any(kind.__name__ == "Tracer" for kind in type(values).__mro__) and library_of(values):
         raise InputError(
@@ -269,7 +272,7 @@ def _series_numbers(series: Any, name: str) -> NDArray[Any]:
 
 
 def null_mask(series: Any) -> Flags:
-    """Flags of the missing values of a narwhals series; a signalling NaN counts as missing."""
+    """Flags of the missing values of a narwhals series. A signalling NaN counts as missing."""
     try:
         if not series.null_count():
             return np.zeros(len(series), dtype=bool)
@@ -279,7 +282,7 @@ def null_mask(series: Any) -> Flags:
 
 
 def _without_missing(array: NDArray[Any], name: str) -> NDArray[Any]:
-    """The object array, which must not hold None, NaN or NA."""
+    """The same object array, after a check that it holds no None, NaN or NA."""
     missing = np.fromiter((is_missing(v) for v in array.flat), dtype=bool, count=array.size)
     _refuse_missing(np.asarray(missing.reshape(array.shape)), name)
     return array
@@ -297,19 +300,21 @@ def _refuse_missing(missing: Flags, name: str) -> None:
 
 
 def plain(value: Any) -> Any:
-    """The value as a plain Python one: a NumPy scalar is unwrapped, all else stays as it is."""
+    """The value as a Python one: a NumPy scalar is unwrapped, any other value is returned
+    unchanged."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def object_array(values: Sequence[Any]) -> NDArray[Any]:
-    """An array of type object that holds these very values."""
+    """The values as an array of Python objects."""
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
 
 
 def distinct_values(values: list[Any]) -> tuple[list[Any], Index]:
-    """The different values in the order in which they come, and the position of each row's.
+    """The different values in order of first appearance, and for each row the position of its
+    value.
 
     >>> values, codes = distinct_values(["b", "a", "b"])
     >>> values, codes.tolist()
@@ -372,7 +377,7 @@ def is_finite(value: nw.Expr) -> nw.Expr:
 
 
 def is_infinite(value: nw.Expr) -> nw.Expr:
-    """Whether doubles are infinite, by comparisons alone."""
+    """Whether doubles are infinite, by comparisons alone (see `is_finite`)."""
     return (value * 0.5 < -HALF) | (value * -0.5 < -HALF)
 
 
@@ -419,7 +424,7 @@ def _through_text(kind: nw.dtypes.DType, engine: nw.Implementation, *, large: bo
 
 
 def _beyond_exact_doubles(low: int | None, high: int | None) -> bool:
-    """Whether whole numbers between these need not be equal to any double."""
+    """Whether a range of whole numbers reaches beyond those that doubles hold exactly."""
     return low is not None and high is not None and (low < -EXACT or high > EXACT)
 
 
@@ -505,7 +510,8 @@ they came as 'yes', 'no'. Columns are read by their place: pass frame[['no', 'ye
 def _in_class_order(
     names: Sequence[Any], classes: Sequence[Any] | NDArray[Any]
 ) -> list[str] | None:
-    """The names of columns in the order of the classes that they name; None for other names."""
+    """The names of columns in the order of the classes, if they are the classes' names with a
+    common prefix; else None."""
     found, wanted = [str(column) for column in names], [str(label) for label in classes]
     if len(found) != len(wanted) or len(found) < 2:
         return None
@@ -568,10 +574,11 @@ def as_in_fit(
     provenance: Mapping[str, Any],
     classes: Sequence[Any] | NDArray[Any],
 ) -> Any:
-    """Scores with their columns in the order of the fit, whose names are in its ``provenance``.
+    """Scores with their columns in the order of the fit.
 
-    Other names are refused, but for those of the classes. Columns without names (arrays), and
-    those of a fit without names, keep their order.
+    The names of the columns in the fit are in its ``provenance``. Other names are refused, unless
+    they are those of the classes. Columns without names (arrays) keep their order, and so do
+    columns of a fit without names.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"high": [0.7], "low": [0.1], "mid": [0.2]})
@@ -616,10 +623,11 @@ def names_as_in_fit(
 
 
 def reorder_columns(frame: Any, names: Sequence[Any], refused_as: str = "") -> Any:
-    """The frame with its columns in the order of these names, if it has just these.
+    """The frame with its columns in the order of these names, if it has exactly these names.
 
-    As many other names are refused if ``refused_as`` says what they are the names of. But where
-    the frame of the fit, or this one, has no names (only 0, 1, …), columns keep their order.
+    If ``refused_as`` is given, a frame with other names is refused, and ``refused_as`` is what the
+    error calls it. Columns keep their order where this frame, or that of the fit, has no names
+    (only 0, 1, …).
 
     >>> import pandas as pd
     >>> reorder_columns(pd.DataFrame({"b": [1], "a": [2]}), ("a", "b")).columns.tolist()
@@ -645,7 +653,7 @@ def reorder_columns(frame: Any, names: Sequence[Any], refused_as: str = "") -> A
 
 
 def _as_dataframe(values: Any) -> Any:
-    """A frame in memory as narwhals wraps it; None for anything else."""
+    """A frame in memory, wrapped by narwhals; None for any other value."""
     kind = type(values)
     if not (hasattr(kind, "columns") or hasattr(kind, "column_names")):
         return None  # and narwhals is not imported for arrays
@@ -656,17 +664,16 @@ def _as_dataframe(values: Any) -> Any:
 
 
 def _unique_names(names: Any) -> tuple[str | int, ...]:
-    """The names, if there are two or more, all different, and all words or all whole numbers.
-
-    Else none.
-    """
+    """The names, if there are at least two, all different, and all text or all whole numbers; else
+    ()."""
     given = tuple(map(plain, names)) if isinstance(names, (list, tuple)) else ()
     alike = any(all(type(name) is kind for name in given) for kind in (str, int))
     return given if len(given) > 1 and alike and len(set(given)) == len(given) else ()
 
 
 def class_column_names(into: str, classes: Sequence[Any]) -> list[str]:
-    """Names for new columns, one for each class: by labels, or by numbers where labels look alike.
+    """A name for the new column of each class: by its label, or by its number if two labels look
+    alike.
 
     >>> class_column_names("p", ["ape", "bee"]), class_column_names("p", ["a", "A"])
     (['p_ape', 'p_bee'], ['p_0', 'p_1'])

@@ -60,14 +60,14 @@ def read_document(file: Path, what: str = "a calibrator file") -> Any:
 
 
 def check_file(fine: object, reason: str) -> None:
-    """Refuse a file as damaged, for this reason, unless ``fine``."""
+    """Raise an error that the file is damaged, with the reason, unless ``fine``."""
     if not fine:
         raise InputError(f"the file is damaged: {reason}")
 
 
 def _refuse_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object as a dict; a repeated name is refused, as readers may take the first or the
-    last."""
+    """A JSON object as a dict. A repeated name is refused: some readers take its first value,
+    others its last."""
     made = dict(pairs)
     if len(made) < len(pairs):
         names = [name for name, _ in pairs]
@@ -136,7 +136,7 @@ def freeze_facts(value: Any, where: str, depth: int = 0) -> Any:
 
 
 def is_unicode(value: str) -> bool:
-    """Whether UTF-8 can hold the text: half of a surrogate pair is no character.
+    """Whether UTF-8 can hold the text. It cannot hold half of a surrogate pair.
 
     >>> is_unicode("日本"), is_unicode("\\ud800")
     (True, False)
@@ -149,8 +149,8 @@ def is_unicode(value: str) -> bool:
 
 
 def as_unicode(value: str) -> str:
-    """The text as UTF-8 can hold it: what is no character is escaped (Linux lets file names be any
-    bytes).
+    """The text in a form that UTF-8 can hold: invalid characters are escaped. (File names on Linux
+    may hold any bytes.)
 
     >>> as_unicode("b\\udcffd.csv")
     'b\\\\udcffd.csv'
@@ -200,7 +200,8 @@ KEPT = (
 
 
 def evaluation_facts(evaluation: Any, how: str, folds: int | None = None) -> dict[str, Any]:
-    """The numbers and intervals of an evaluation as facts, and how they came about.
+    """The numbers and intervals of an evaluation as facts for a file, and on which rows they were
+    found.
 
     Parameters
     ----------

@@ -93,7 +93,8 @@ class Rows:
         return cls(np.empty(0), codes, weight, classes, pos_label, share, X=X)
 
     def mirrored(self, scale: ScoreScale) -> Rows:
-        """The rows with scores of this scale read the other way; see `ScoreScale.centre`."""
+        """The rows with reversed scores, such as 1 − p; ``scale`` is that of the scores. See
+        `ScoreScale.centre`."""
         return replace(self, scores=scale.centre - self.scores, scale=scale.mirrored)
 
     @property
@@ -117,7 +118,7 @@ class Rows:
 
     @property
     def positive(self) -> Flags:
-        """With two classes: flags of the positive rows."""
+        """With two classes: a flag for each row, True where it is positive."""
         flags: Flags = self.codes if self.codes.dtype == np.bool_ else self.codes == 1
         return flags
 
@@ -133,18 +134,18 @@ class Rows:
 
     @property
     def kept(self) -> Flags:
-        """Flags of the rows that the user passed: whether each is kept here."""
+        """A flag for each row that the user passed: True where it is one of these rows."""
         return np.ones(len(self.codes), dtype=bool) if self.present is None else self.present
 
     def take(self, which: NDArray[Any]) -> Rows:
-        """Some of the rows, by numbers or flags."""
+        """Some of the rows, chosen by their numbers or by flags."""
         weight = None if self.weight is None else self.weight[which]
         share = None if self.share is None else self.share[which]
         picked = {"scores": self.scores[which], "codes": self.codes[which]}
         return replace(self, **picked, weight=weight, share=share)
 
     def without_weightless(self) -> Rows:
-        """The rows of positive weight alone."""
+        """The rows whose weight is above 0."""
         if self.weight is None:
             return self
         present = self.weight > 0
@@ -534,8 +535,8 @@ def read_sorted_classes(
     """The classes in ascending order, and the position of each row's label among them.
 
     ``classes`` names all of them where y may lack some. ``columns`` is the number of columns of the
-    scores: labels that are whole numbers from 0 to columns − 1 are then numbers of columns. If 0 is
-    not among them, they may be counted from 1, and are refused.
+    scores. If the labels are whole numbers from 0 to columns − 1, they are read as column numbers.
+    If 0 is not among them, they may count from 1, and are refused.
 
     >>> read_sorted_classes(["b", "c", "b"])
     (array(['b', 'c'], dtype='<U1'), array([0, 1, 0]))
@@ -558,15 +559,19 @@ def read_sorted_classes(
             return np.arange(columns), found.astype(np.intp)[codes]
         return found, codes
     known, _ = _unique_labels(_check_class_list(to_column(classes, "classes")), "classes")
-    where = [
-        int(np.argmax(hit)) if (hit := _equal_to(known, value)).any() else -1 for value in found
-    ]
-    if -1 in where:
+    if found.dtype.kind == known.dtype.kind != "O":
+        where = np.minimum(np.searchsorted(known, found), len(known) - 1)
+        strange = known[where] != found
+    else:
+        hits = (_equal_to(known, value) for value in found)
+        where = np.array([hit.argmax() if hit.any() else -1 for hit in hits], dtype=np.intp)
+        strange = where < 0
+    if strange.any():
         raise InputError(
             f"y must hold only the classes {[plain(c) for c in known][:20]}, but "
-            f"{plain(found[where.index(-1)])!r} came. Correct y, or name all classes."
+            f"{plain(found[strange.argmax()])!r} came. Correct y, or name all classes."
         )
-    return known, np.asarray(where, dtype=np.intp)[codes]
+    return known, where[codes]
 
 
 def read_class_labels(
@@ -614,10 +619,8 @@ def _unique_labels(array: NDArray[Any], name: str) -> tuple[NDArray[Any], Index]
 
 
 def _unique_if_few(array: NDArray[Any]) -> tuple[NDArray[Any], Index] | None:
-    """What np.unique gives with its inverse, found by comparing labels for equality only.
-
-    None for more than thirty labels, for which sorting is faster.
-    """
+    """What ``np.unique`` gives, found by comparing labels for equality and not by sorting. None for
+    more than thirty labels, for which sorting is faster."""
     codes, rest = np.empty(len(array), dtype=np.intp), np.arange(len(array))
     found: list[int] = []
     while len(rest):
@@ -680,7 +683,7 @@ def _label_column(array: NDArray[Any], *, soft: bool = False) -> NDArray[Any]:
 
 
 def _equal_to(array: NDArray[Any], value: Any) -> Flags:
-    """Flags of the entries that are equal to a value; numbers beyond floats equal no float."""
+    """Flags of the entries that equal a value. An integer too large for a float equals no float."""
     try:
         return np.asarray(array == value, dtype=bool)
     except (OverflowError, ArithmeticError):
@@ -688,7 +691,7 @@ def _equal_to(array: NDArray[Any], value: Any) -> Flags:
 
 
 def _is_equal(one: Any, other: Any) -> bool:
-    """Whether two labels are equal; numbers beyond floats equal no float."""
+    """Whether two labels are equal. An integer too large for a float equals no float."""
     try:
         return bool(one == other)
     except (OverflowError, ArithmeticError):
@@ -696,7 +699,7 @@ def _is_equal(one: Any, other: Any) -> bool:
 
 
 def _check_label(value: Any, name: str) -> Any:
-    """The label, which must be no fraction; whole numbers of other types as ints."""
+    """The label, if it is no fraction. Whole numbers of other types (1.0 as a Decimal) become ints."""
     number = isinstance(value, (Real, Decimal))
     if not number or isinstance(value, (Integral, np.bool_)):
         return value
@@ -739,7 +742,7 @@ def _two_labels(array: NDArray[Any]) -> tuple[Any, Any]:
 
 
 def _label_pair(first: Any, second: Any, classes: Any) -> tuple[Any, Any]:
-    """The two classes, from the labels of y and from ``classes`` where the user named them."""
+    """The two classes: those that the user named, else the labels found in y."""
     if classes is not None:
         pair = _read_class_pair(classes)
         for value in (first, second):
@@ -792,7 +795,7 @@ def _read_class_pair(classes: Any) -> tuple[Any, Any]:
 
 
 def _sort_label_pair(pair: tuple[Any, Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """The two labels in ascending order, as an array of the type of y where that can hold them."""
+    """The two labels in ascending order, as an array. It has the type of y if that can hold both."""
     a, b = pair
     try:
         low, high = (a, b) if a < b else (b, a)
@@ -846,8 +849,8 @@ def soft_label_rows(
 ) -> Rows | None:
     """Rows without scores, from soft labels: probabilities of the class 1.
 
-    None where no label is a fraction. A row is positive from ½ on. Classes other than 0 and 1 are
-    refused: they would leave open whose probability is meant.
+    The result is None if no label is a fraction. A row counts as positive from ½ on. Classes other
+    than 0 and 1 are refused, because they leave open which class the probability belongs to.
 
     >>> soft_label_rows(np.array([0.0, 0.3, 1.0])).share.tolist()
     [0.0, 0.3, 1.0]
@@ -881,7 +884,7 @@ def soft_label_rows(
 
 
 def check_not_swapped(scores: Array) -> None:
-    """Refuse scores that hold two whole numbers at most: they may be the labels."""
+    """Refuse scores that hold at most two different whole numbers: they may be the labels."""
     low, high = float(scores.min()), float(scores.max())
     ends = (scores == low) | (scores == high)
     if low.is_integer() and high.is_integer() and bool(ends.all()):
@@ -894,11 +897,13 @@ def check_not_swapped(scores: Array) -> None:
 
 
 def split_soft_labels(share: Array, weight: Array | None) -> tuple[Index, Index, Array]:
-    """The two halves of each row with a soft label: their rows, codes and weights.
+    """Two half rows, a negative and a positive one, for each row with a soft label: their rows,
+    codes and weights.
 
-    In the order of rows, the negative half (code 0, weight w·(1 − q)) is before the positive one
-    (code 1, weight w·q), also where one of them weighs nothing: so every row counts twice for what
-    takes no weights, such as the first steps of a pipeline. Rows of weight zero are left out. O(n).
+    The halves come in the order of the rows, the negative half first. Of a row with weight w and
+    soft label q, the negative half (code 0) weighs w·(1 − q), and the positive half (code 1) weighs
+    w·q. A half of weight zero is kept, so that every row counts twice also for methods that ignore
+    weights. Rows of weight zero are left out. O(n).
 
     >>> rows, codes, weight = split_soft_labels(np.array([0.25, 1.0]), np.array([2.0, 3.0]))
     >>> rows.tolist(), codes.tolist(), weight.tolist()
@@ -967,17 +972,18 @@ class Each:
 
 
 class Limit(Protocol):
-    """The limits of a parameter: what `check_parameters` asks of it."""
+    """What `check_parameters` needs of a limit: a test of values, and words for errors."""
 
     def allows(self, value: Any) -> bool:
-        """Whether it may be this."""
+        """Whether the parameter may have this value."""
 
     def __str__(self) -> str:
-        """What it must be, for an error."""
+        """What the parameter must be, in the words of an error."""
 
 
 def check_parameters(estimator: Any, limits: Mapping[str, tuple[Limit, ...]]) -> None:
-    """Raise a ParameterError for a parameter that is within none of its limits."""
+    """Check each parameter of an estimator against its limits; the first wrong one is a
+    ParameterError."""
     for name, allowed in limits.items():
         value = getattr(estimator, name)
         if not any(limit.allows(value) for limit in allowed):

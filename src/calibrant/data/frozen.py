@@ -61,7 +61,7 @@ def _picklable(value: Any) -> Any:
 
 
 def _equal(a: Any, b: Any) -> bool:
-    """Whether two fields are equal, arrays in them too."""
+    """Whether two field values are equal; arrays, tuples and mappings are compared item by item."""
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return bool(np.array_equal(a, b))
     if type(a) is not type(b):  # True is not 1
@@ -74,7 +74,7 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 def _hashable(value: Any) -> Any:
-    """Something hashable that is equal for equal fields."""
+    """A hashable value that is the same for equal field values."""
     if isinstance(value, np.ndarray):
         return (value + 0 if value.dtype.kind in "fiu" else value).tobytes()
     if isinstance(value, Mapping):
@@ -85,7 +85,7 @@ def _hashable(value: Any) -> Any:
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """A view of the array that cannot be made writeable again; for arrays that were just made.
+    """A view of the array that can never be made writeable; for arrays that nothing else refers to.
 
     >>> read_only(np.zeros(2)).setflags(write=True)
     Traceback (most recent call last):

@@ -163,13 +163,13 @@ class LazyRows:
         return self.source.select(*columns, *self.keys, *others).with_columns(x=checked)
 
     def label(self) -> nw.Expr:
-        """1 for positives, 0 for negatives, NULL for other labels."""
+        """An expression: 1 for positives, 0 for negatives, NULL for other labels."""
         is_negative, is_positive = self._classes()
         known = nw.when(is_positive).then(1).otherwise(0)  # whole numbers: pandas needs no others
         return nw.when(is_positive | is_negative).then(known)
 
     def _classes(self) -> tuple[nw.Expr, nw.Expr]:
-        """Expressions that tell whether a row is negative, and whether it is positive."""
+        """Two expressions: whether a row is negative, and whether it is positive."""
         label = nw.col("label")
         return is_one_of(label, self.coding.negative), is_one_of(label, self.coding.positive)
 
@@ -206,11 +206,12 @@ class LazyRows:
         return segment_keys(len(self.names.segments))
 
     def fetch(self, frame: Lazy) -> nw.DataFrame[Any]:
-        """Run a query."""
+        """The result of a query, as a frame in memory."""
         return self.run(frame.collect)  # type: ignore[no-any-return]
 
     def checked(self, ask: Callable[[], T]) -> T:
-        """The result of a query; if rows are wrong, an InputError that says what is wrong."""
+        """The result of a query. If it fails because of wrong rows, an InputError says which are
+        wrong."""
         try:
             return ask()
         except BadRowsError:
@@ -261,7 +262,7 @@ class LazyRows:
     def by_score_or_cells(
         self, cells: CellsOption, count: Callable[[float], int]
     ) -> Columns | Cells:
-        """The sums by score where `grouped` groups by score; else the first cells to group by."""
+        """The sums of each score where there are few scores; else the first cells to group by."""
         check_cells(cells)
         if cells == "exact":
             return self.by_score()
@@ -348,7 +349,7 @@ class LazyRows:
     # --- which cells ----------------------------------------------------------------------------
 
     def extent(self) -> tuple[int, float, float]:
-        """The number of rows, and their smallest and largest score; one pass over one column."""
+        """The number of rows, the smallest score and the largest score, found in one pass."""
         score = nw.col(self.score)
         asked = self.source.select(low=score.min(), high=score.max(), rows=nw.len())
         low, high, rows = first_row(self.fetch(asked))
@@ -380,7 +381,7 @@ FEW, LOTS = 16, 2**26
 
 
 class BadRowsError(Exception):
-    """Some row has no usable score, label or weight; which one is found out afterwards."""
+    """Some row has no usable score, label or weight. Which one is found by further queries."""
 
 
 class Names(NamedTuple):
@@ -410,7 +411,8 @@ class Names(NamedTuple):
 
 @dataclass(frozen=True)
 class Coding:
-    """The two classes in ascending order, the positive one, and the column's values for each."""
+    """The two classes in ascending order, the positive class, and the values in the column that
+    stand for each."""
 
     classes: tuple[Any, Any]
     pos_label: Any
@@ -585,7 +587,7 @@ def distinct_frame(frame: Lazy, column: str) -> Lazy:
 
 
 def is_one_of(column: nw.Expr, values: Sequence[Any]) -> nw.Expr:
-    """An expression that tells whether a column holds one of these values."""
+    """An expression: whether a column holds one of these values."""
     if not values:
         return nw.lit(False)
     return column == values[0] if len(values) == 1 else column.is_in(values)
@@ -616,7 +618,7 @@ def refuse_flagged(
 
 
 def count_rows(frame: Lazy, flags: Mapping[str, nw.Expr], run: Run) -> tuple[dict[str, int], int]:
-    """The number of rows for which each flag is true, and the number of all rows; one pass."""
+    """For each flag the number of rows where it is true, and the number of all rows, in one pass."""
     names = [f"n{i}" for i in range(len(flags))]
     marks = (nw.when(flag).then(nw.lit(1)).otherwise(nw.lit(0)) for flag in flags.values())
     marked = frame.select(*(mark.alias(name) for mark, name in zip(marks, names, strict=True)))
@@ -739,7 +741,7 @@ def _to_lazy(native: Any) -> Lazy:
 
 
 def left_join(frame: Lazy, table: Mapping[str, Column], on: str) -> Lazy:
-    """The frame joined with a small table in memory; NULL where that has no row."""
+    """The frame with the columns of a small table joined on; NULL where the table has no row."""
     other = to_backend(table, frame)
     rows: Any = frame.to_native()
     small: Any = other.to_native()
@@ -777,7 +779,7 @@ def grouped_table(cells: Cells | None, found: Columns) -> ScoreTable:
 
 
 def grouped_tables(cells: Cells | None, found: Columns) -> dict[Any, ScoreTable]:
-    """The score table of each segment; segments of several columns are tuples."""
+    """The score table of each segment, by segment. Segments of several columns are tuples."""
     names = _segments_in(found)
     new = _flag_new_groups(found, names)
     starts = np.flatnonzero(new)
@@ -803,7 +805,7 @@ def _segments_in(found: Columns) -> list[str]:
 
 
 def _flag_new_groups(found: Columns, names: Sequence[str]) -> Flags:
-    """Flags of the groups that differ in some of these columns from the group before."""
+    """Flags of the groups that differ from the previous group in at least one of these columns."""
     new = np.zeros(len(found[names[0]]), dtype=bool)
     new[:1] = True
     for name in names:
@@ -812,7 +814,7 @@ def _flag_new_groups(found: Columns, names: Sequence[str]) -> Flags:
 
 
 def side_by_side(found: Columns) -> Columns:
-    """Sums by cell, with columns for each class, from groups whose key k is 2 · cell + class."""
+    """Sums by cell, with a column for each class, from groups whose key is 2 · cell + class."""
     key = found["k"].astype(np.int64)
     cell, positive = key >> 1, (key & 1).astype(bool)
     segments = _segments_in(found)
@@ -845,31 +847,38 @@ BATCH = 2**15
 
 
 class Question:
-    """A question about all rows: the engine answers it, or it is answered here, batch by batch."""
+    """A question about all rows, such as sums by cell.
+
+    The engine answers it by a query (`ask`). Or its rows are read in batches and added up here
+    (`add`), and `found` gives the answer.
+    """
 
     cells: Cells
 
     @property
     def few(self) -> bool:
-        """Whether the answer is small enough to be made in this process."""
+        """Whether the answer is small enough to be added up in this process."""
         return self.cells.count <= FEW_CELLS
 
     def ask(self, rows: LazyRows) -> Columns:
-        """The answer, made where the rows are."""
+        """The answer, by a query of the engine."""
         raise NotImplementedError
 
     def add(self, x: Array, y: NDArray[np.int64], w: Array | None) -> None:
-        """Add some rows to the answer: finite scores, labels 0 and 1, and weights, if any."""
+        """Add a batch of rows: finite scores, labels 0 and 1, and weights, if there are any."""
         raise NotImplementedError
 
     def found(self) -> Columns | None:
-        """The answer from all rows that were added; None where the engine must be asked."""
+        """The answer for all rows that were added; None if the engine must be asked instead."""
         raise NotImplementedError
 
 
 @dataclass
 class SumsByCell(Question):
-    """Sums of each cell, the ends of its scores, and Σw·score, which only the engine finds."""
+    """A question: the sums of each cell, its smallest and largest score, and Σw·score.
+
+    Only the engine answers it.
+    """
 
     cells: Cells
     few = False
@@ -883,10 +892,10 @@ Steps = Generator[Question, Columns, T]
 
 
 def zoomed(cells: Cells, question: Callable[[Cells], Question]) -> Steps[tuple[Cells, Columns]]:
-    """The cells to group by, and the rows grouped by them, in steps for `run_steps`.
+    """Find the cells to group by, and group the rows by them, as steps for `run_steps`.
 
-    Where a few far scores crowd the others into one cell, new cells divide that one. ``question``
-    makes of cells the question that asks for the grouped rows.
+    If a few far scores crowd all others into one cell, new cells divide that cell. ``question``
+    makes the question that groups the rows by given cells.
     """
     asked = question(cells)
     found = yield asked
@@ -923,10 +932,11 @@ def run_steps(*asking: tuple[LazyRows, Steps[T]]) -> list[T]:
 
 
 def _answers(asked: Sequence[tuple[LazyRows, Question]]) -> list[Columns]:
-    """The answers to questions: from one pass over the rows if possible, else from the engine.
+    """The answers to questions: by one pass over the rows if possible, else by queries of the
+    engine.
 
-    One pass can answer all questions if they are about the same rows, the engine works in this
-    process, and the answers are small. Where rows are wrong, the engine is asked, too: it says
+    One pass is possible if all questions are about the same rows, the engine works in this process,
+    and the answers are small. If rows are wrong, the engine is asked as well, since its errors say
     what is wrong.
     """
     read: list[Columns | None] = [None] * len(asked)
@@ -946,7 +956,7 @@ def _answers(asked: Sequence[tuple[LazyRows, Question]]) -> list[Columns]:
 
 
 def _add_all(asked: Sequence[tuple[LazyRows, Question]]) -> None:
-    """Read all rows once, and add them to the answer of every question."""
+    """Read all rows once, and add each batch to the answers of all questions."""
     rows = asked[0][0]
     columns = [
         nw.col(own.score).cast(nw.Float64).alias(f"x{i}") for i, (own, _) in enumerate(asked)

@@ -47,10 +47,10 @@ HELD, LINE = (*SUMS[:2], "moment", "rows", "low", "high"), 8
 
 
 def refined_table(rows: LazyRows, cells: CellsOption = "auto") -> ScoreTable:
-    """The table of rows, small and yet with their exact isotonic fit, in a few passes.
+    """A small table of lazy rows that has exactly their isotonic fit, found in a few passes.
 
-    It is the exact table where that is small, and of no use for anything but isotonic regression:
-    its Σw² are not those of the rows.
+    It is the exact table where that is small. It serves isotonic regression only, since its Σw² are
+    not those of the rows.
     """
     rows = replace(rows, bare=True)
     by, found = rows.grouped(cells, fine_cells_for)
@@ -61,9 +61,10 @@ def refined_table(rows: LazyRows, cells: CellsOption = "auto") -> ScoreTable:
 
 
 def may_hold_corner(negative: Array, positive: Array) -> Flags:
-    """Which cells, in the order of their scores, may hold a corner of the convex minorant.
+    """Flags of the cells that may hold a corner of the convex minorant; cells are in order of
+    score.
 
-    O(D). Sums are compared with a margin for their rounding, on the side of looking twice.
+    O(D). The comparison has a margin for rounding, so that a doubtful cell is flagged.
 
     >>> may_hold_corner(np.array([9.0, 5.0, 5.0, 1.0]), np.array([1.0, 5.0, 6.0, 9.0])).tolist()
     [True, True, True, True]
@@ -86,9 +87,10 @@ def may_hold_corner(negative: Array, positive: Array) -> Flags:
 
 
 class Narrowed(NamedTuple):
-    """Pieces without a corner inside, in order, and each score of all others.
+    """Pieces that hold no corner, in order of score, and the single scores of all other rows.
 
-    The number ``k`` of a piece is its cell's where its ``depth`` is 0; ``moment`` is then unknown.
+    ``k`` is the number of a piece, or of its cell where its ``depth`` is 0. There the ``moment`` is
+    unknown.
     """
 
     kept: Columns
@@ -113,13 +115,11 @@ def narrowed(
     link: Link = np.asarray,
     predict: Callable[[nw.Expr], nw.Expr] | None = None,
 ) -> Steps[Narrowed]:
-    """Cells in pieces: those that may hold a corner are divided until few rows are left in them.
+    """Divide the cells that may hold a corner into pieces, again and again, until few rows are left
+    in such pieces. Then ask for the single scores of those rows.
 
-    The scores of these rows are then asked for one by one.
-
-
-    ``link`` makes predictions of scores, of which equal ones stay together; so does ``predict``
-    where the rows are, if Σw·prediction of each piece is asked for.
+    ``link`` makes predictions of scores; scores of equal prediction stay together. ``predict`` does
+    the same in the engine, if Σw·prediction of each piece is wanted.
     """
     finder = PieceFinder(cells)
     pieces = finder.pieces(grouped)
@@ -146,8 +146,8 @@ def narrowed(
 def unit_starts(low: Array, high: Array) -> tuple[Index, Index]:
     """The first piece of each unit, and the unit of each piece.
 
-    Neighbours that share a prediction are one unit. ``low`` and ``high`` are the predictions at the
-    ends of pieces.
+    A unit is a run of neighbouring pieces that share a prediction. ``low`` and ``high`` are the
+    predictions at both ends of each piece.
     """
     first = np.append(True, low[1:] > high[:-1])[: len(low)]
     return np.flatnonzero(first), np.cumsum(first) - 1
@@ -168,10 +168,8 @@ class PieceFinder:
     steps: tuple[Columns, ...] = ()
 
     def divided(self, wanted: NDArray[Any], parts: Array) -> PieceFinder:
-        """A finder with one more step, which divides each of the ``wanted`` pieces into ``parts``.
-
-        Rows of other pieces are left out.
-        """
+        """A finder with one more step, which divides each of the ``wanted`` pieces into so many
+        ``parts``."""
         wanted = np.asarray(wanted, np.int32)
         steps: list[Columns] = [{"k": wanted, "parts": parts, "first": np.cumsum(parts) - parts}]
         for step in reversed(self.steps):  # rows elsewhere need not go any further
@@ -181,10 +179,7 @@ class PieceFinder:
         return PieceFinder(self.cells, tuple(reversed(steps)))
 
     def pieces(self, found: Columns) -> Columns:
-        """The pieces that have weight, in order, from grouped rows.
-
-        Several groups of one piece are put together.
-        """
+        """The pieces with weight above 0, in order of score. Groups of one piece are put together."""
         n0, n1, _, _ = sums_of(found)
         order = np.argsort(found["k"], kind="stable")
         order = order[(n0 + n1)[order] > 0]
@@ -198,7 +193,7 @@ class PieceFinder:
         return {"k": k[starts], "depth": np.full(len(starts), float(len(self.steps))), **columns}
 
     def unsettled(self, pieces: Columns, link: Link) -> Flags:
-        """Flags of the pieces that may hold a corner: only those of the last step can."""
+        """Flags of the pieces that may still hold a corner. Only pieces of the last step can."""
         low, high = link(pieces["low"]), link(pieces["high"])
         starts, unit = unit_starts(low, high)
         n0, n1 = (np.add.reduceat(pieces[name], starts) for name in SUMS[:2])
@@ -207,9 +202,9 @@ class PieceFinder:
         return np.asarray(inside[unit] & (pieces["depth"] == len(self.steps)))
 
     def rows_of(self, rows: LazyRows) -> LazyRows:
-        """The rows of the pieces that all steps lead to, with the number k of the piece.
+        """The rows in the pieces of the last step, with the number k of the piece.
 
-        The rows must have been checked before, since they are chosen by score alone.
+        These rows must have been checked before.
         """
         own = ["label", "weight"] if rows.names.weight else ["label"]
         frame = rows.source.select(*own, x=nw.col(rows.score))
@@ -238,9 +233,10 @@ class PieceFinder:
         return arrays
 
     def chosen(self, x: Array) -> tuple[Index, NDArray[np.int64]]:
-        """Which scores of an array the steps lead to pieces, and the number of the piece of each.
+        """The indices of the scores that lie in pieces of the last step, and the number of each
+        one's piece.
 
-        As `rows_of` finds them in an engine.
+        It gives the same pieces as `rows_of`.
         """
         t = self.cells.positions(x)
         k = np.floor(t)
@@ -257,7 +253,7 @@ class PieceFinder:
 
     @property
     def ends(self) -> int:
-        """How many pieces the last step leads to."""
+        """The number of pieces after the last step."""
         return int(self.steps[-1]["parts"].sum())
 
 

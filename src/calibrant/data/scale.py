@@ -89,7 +89,7 @@ class ScoreScale(NamedTuple):
 
     @property
     def mirrored(self) -> ScoreScale:
-        """The scale of mirrored scores.
+        """The scale of reversed scores (see `centre`).
 
         >>> all_ends = (0.1, 0.9), (91, 97), (-1, 0), (300, 850)
         >>> [ScoreScale(*ends).mirrored.kind for ends in all_ends]
@@ -114,6 +114,18 @@ class ScoreScale(NamedTuple):
             "margins": "lie outside [0, 1] and were read as margins, through the sigmoid",
             "points": "are points, not probabilities, so that only their order is judged",
         }[self.kind]
+
+
+def percent_ends(least: float, most: float) -> tuple[float, float]:
+    """The limits that percentages are clipped to before they are divided by 100.
+
+    A percentage of 0 or 100 was mostly rounded, and is no certainty: the limits are halfway
+    between 0 and the ``least`` score above it, and between 100 and the ``most`` below.
+
+    >>> percent_ends(1, 97)
+    (0.5, 98.5)
+    """
+    return 0.5 * least, 50.0 + 0.5 * most
 
 
 # --- Which scores a calibrator is for -------------------------------------------------------------
@@ -201,7 +213,7 @@ class ScoreRange(Frozen):
         return self.kind == "probability"
 
     def words(self) -> str:
-        """A phrase for exports on which scores the calibrator is for."""
+        """A phrase for exports that says which scores the calibrator takes."""
         kind = "probabilities in [0, 1]" if self.probabilities else "numbers"
         return f"{kind} (it was fitted on {self.low:.6g} to {self.high:.6g})"
 
@@ -223,8 +235,7 @@ class ScoreRange(Frozen):
 
 
 def _round_outwards(value: float, digits: int, side: int) -> float:
-    """The nearest number of so many decimals that is not below (side 1) or not above (side −1) the
-    value."""
+    """The value rounded to so many decimals: never below it for side 1, never above it for side −1."""
     try:
         near = round(value, digits)
         if side * near < side * value:
@@ -274,7 +285,7 @@ def outside_message(known: ScoreRange, name: str, count: int, total: int, first:
 
 
 def as_fitted(known: ScoreRange) -> str:
-    """The words for what scores must be, where a calibrator was fitted to probabilities."""
+    """The end of an error: scores must be probabilities, as in the fit."""
     return (
         "be probabilities in [0, 1], as those are that the calibrator was fitted on "
         f"({known.low:.6g} to {known.high:.6g})"
@@ -282,9 +293,9 @@ def as_fitted(known: ScoreRange) -> str:
 
 
 def warn_of_far_scores(known: ScoreRange, below: int, above: int, count: int, *, name: str) -> None:
-    """Warn, at the user's line, if most of ``count`` scores are outside the range of the fit.
+    """Warn if more than half of ``count`` scores lie outside the range of the fit.
 
-    ``below`` and ``above`` of them are.
+    ``below`` and ``above`` are the numbers of scores on each side of it.
     """
     if 2 * (below + above) <= count:
         return

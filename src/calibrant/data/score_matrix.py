@@ -180,7 +180,7 @@ class ScoreMatrix(Frozen):
         check_distributions(self.scores)
 
     def leading(self, columns: int) -> Scores:
-        """The scores of the first classes."""
+        """The scores of the first so many classes."""
         return self.scores[:, :columns]
 
     @property
@@ -205,16 +205,17 @@ class ScoreMatrix(Frozen):
         return self.take(np.arange(0, len(self), step))
 
     def temperature_sums(self) -> FusedSums | None:
-        """The sums for a temperature fit by a kernel that reads all logits at once; else None."""
+        """The sums over rows for a temperature fit, where a kernel on the GPU can make them; else
+        None."""
         return None
 
     def take(self, rows: NDArray[Any]) -> ScoreMatrix:
-        """Some of the rows, by index or mask."""
+        """Some of the rows, chosen by their numbers or by flags."""
         weight = None if self.weight is None else self.weight[rows]
         return ScoreMatrix(self.scores[rows], self.codes[rows], weight, self.whole)
 
     def scaled(self) -> ScoreMatrix:
-        """The same rows with their scale as ``whole``, which parts taken of them keep."""
+        """The same rows with their scale fixed, so that all parts taken of them are read alike."""
         return replace(self, whole=self.whole or ScoreScale(*self.ends, self.kind()))
 
     def table(self, column: int, signs: NDArray[Any]) -> ScoreTable:

@@ -22,7 +22,7 @@ from calibrant.data.door import (
     to_numbers,
 )
 from calibrant.data.frozen import Frozen, read_only
-from calibrant.data.scale import ScoreScale
+from calibrant.data.scale import PERCENT, ScoreScale, percent_ends
 from calibrant.errors import InputError, ParameterError
 from calibrant.losses import LARGEST, SMALLEST, sigmoid
 
@@ -40,7 +40,7 @@ class CellColumns(NamedTuple):
 
     @property
     def filled(self) -> Flags:
-        """Flags of the cells that have any weight."""
+        """Flags of the cells with weight above 0."""
         return np.asarray((self.negative > 0.0) | (self.positive > 0.0))
 
     def take(self, cells: Any) -> CellColumns:
@@ -48,7 +48,7 @@ class CellColumns(NamedTuple):
         return CellColumns(*(column[cells] for column in self))
 
     def minus(self, others: CellColumns) -> CellColumns:
-        """The sums of each cell minus those of others, at least 0."""
+        """These sums minus the sums of other rows, cell by cell, and never below 0."""
         return CellColumns(*(np.maximum(a - b, 0.0) for a, b in zip(self, others, strict=True)))
 
 
@@ -241,7 +241,7 @@ class ScoreTable(Frozen):
 
     @classmethod
     def gather(cls, tables: Iterable[ScoreTable]) -> ScoreTable:
-        """The table of the rows of several tables, some of which may be pooled: a last step.
+        """The table of all rows of several tables. Pooled tables are allowed, unlike with ``+``.
 
         >>> a = ScoreTable.from_counts([1, 2], [2, 0], [0, 1])
         >>> ScoreTable.gather([a, a]) == a + a
@@ -361,26 +361,22 @@ class ScoreTable(Frozen):
     def percent_ends(self) -> tuple[float, float]:
         """The limits that percentages are clipped to before they are divided by 100.
 
-        A percentage of 0 or 100 was mostly rounded, and is no certainty: the ends are halfway
-        between 0 and the smallest score above it, and between 100 and the largest below.
-
         >>> ScoreTable.from_arrays([0, 1, 97], [0, 1, 1]).percent_ends
         (0.5, 98.5)
         """
-        least, most = self._inner_scores(100.0)
-        return 0.5 * least, 50.0 + 0.5 * most
+        return percent_ends(*self._inner_scores(PERCENT[1]))
 
     def _inner_scores(self, top: float) -> tuple[float, float]:
-        """The least score above 0 and the largest below ``top``; half of ``top`` without any."""
+        """The smallest score above 0 and the largest score below ``top``. If no score lies between,
+        both are top/2."""
         first, end = np.searchsorted(self.scores, 0.0, "right"), np.searchsorted(self.scores, top)
         inside = self.scores[first:end]
         return (float(inside[0]), float(inside[-1])) if len(inside) else (0.5 * top, 0.5 * top)
 
     def probability_of(self, scores: Array) -> Array:
-        """Scores of the table's scale as probabilities.
+        """Scores on the scale of this table, read as probabilities.
 
-        Percentages are divided by 100, and margins pass through the sigmoid. Points are no
-        probabilities.
+        Percentages are divided by 100, and margins pass through the sigmoid. Points are refused.
 
         >>> table = ScoreTable.from_arrays([0, 1, 97], [0, 1, 1])
         >>> table.probability_of(table.scores).tolist()
@@ -394,16 +390,16 @@ class ScoreTable(Frozen):
         return sigmoid(scores) if kind == "margins" else scores
 
     def as_probabilities(self) -> ScoreTable | None:
-        """The table with its scores as probabilities (see `probability_of`); None for points."""
+        """The table with its scores read as probabilities (see `probability_of`); None for points."""
         kind = self.scale.kind
         if kind in ("probabilities", "points"):
             return self if kind == "probabilities" else None
         return self.through(self.probability_of)
 
     def cuts(self, after: Index) -> Array:
-        """Cuts between neighbouring scores: x_i < cut ≤ x_{i+1} for each i in ``after``.
+        """A cut above each of the scores with these indices: x_i < cut ≤ x_{i+1}.
 
-        Halfway, except that between neighbouring floats the cut is the upper one.
+        The cut lies halfway. Between two neighbouring floats it is the upper one.
 
         >>> ScoreTable.from_counts([0, 1, 4], [1, 1, 1], [1, 1, 1]).cuts(np.array([0, 1])).tolist()
         [0.5, 2.5]
@@ -470,7 +466,7 @@ class ScoreTable(Frozen):
         ).part_of(self.scale)
 
     def through(self, function: Callable[[Array], Array]) -> ScoreTable:
-        """The table with a function of the scores, such as a map, in their place.
+        """The table with transformed scores, such as the probabilities that a map gives.
 
         Cells whose scores become equal are joined.
 
@@ -495,9 +491,9 @@ class ScoreTable(Frozen):
     def coarse_to_fine(
         self, fit: Callable[[ScoreTable, Array | None], Array], cells: int = 500
     ) -> Array:
-        """The parameters that ``fit(table, start)`` finds, for a large table from a good start.
+        """The parameters that ``fit(table, start)`` finds for this table.
 
-        The start is what it finds for the same table pooled to so many ``cells``.
+        A large table is first pooled to so many ``cells``, and the fit to these gives the start.
         """
         start = fit(self.pool(cells), None) if len(self) > 10 * cells else None
         return fit(self, start)
@@ -564,10 +560,9 @@ def table_in_rows(table: ScoreTable, weights: str | None) -> ScoreTable:
 
 
 def kish_size(weight: float, squares: float) -> float:
-    """The effective size (Σw)² / Σw², rounded where it is a whole number but for rounding errors.
+    """The effective number of rows (Σw)² / Σw², rounded if it is whole up to rounding errors.
 
-    Limits are whole numbers of rows, and rows of equal weight must reach them whatever that weight
-    is.
+    Limits are whole numbers of rows. Rows of equal weight must reach them, whatever that weight is.
 
     >>> kish_size(0.1 + 0.1 + 0.1, 0.01 + 0.01 + 0.01)
     3.0
@@ -584,7 +579,8 @@ def rows_count_once(table: ScoreTable) -> bool:
 
 
 def row_sizes(rows: Rows, weights: str | None) -> Array:
-    """The weight of each row in units of rows (see `weight_in_rows`); ones where none came."""
+    """The weight of each row in units of rows (see `weight_in_rows`). It is 1 where no weights
+    came."""
     size = weight_in_rows(rows.weight, weights)
     return np.ones(len(rows.scores)) if size is None else size
 
@@ -612,7 +608,7 @@ def weight_in_rows(weight: Array | None, weights: str | None) -> Array | None:
 
 
 def _check_counts(total: float) -> None:
-    """Refuse weights that are numbers of rows, but too many for floats to count."""
+    """Refuse weights that count rows if their sum is too large for exact counting."""
     if total > MOST_ROWS:
         raise InputError(
             f'weights="counts" reads weights as numbers of rows, so their sum must be at most '
@@ -759,12 +755,12 @@ class Cells:
         return ScoreTable.from_cells(low, high, moment, sums.take(present), str(self))
 
     def crowd(self, found: Mapping[str, NDArray[Any]]) -> float:
-        """The share of the weight of grouped rows that is in crowded cells of different scores."""
+        """The share of the weight that lies in crowded cells with more than one score."""
         crowded, share = self._crowded(found)
         return float(share[crowded].sum())
 
     def closer(self, found: Mapping[str, NDArray[Any]]) -> Cells | None:
-        """Cells that are finest inside the most crowded cell; None if no cell is crowded."""
+        """Finer cells inside the most crowded cell; None if no cell is crowded."""
         crowded, share = self._crowded(found)
         if not crowded.any():
             return None
@@ -773,7 +769,7 @@ class Cells:
         return Cells(self.count, low / 2 + high / 2, max(high / 2 - low / 2, 1e-300))
 
     def _crowded(self, found: Mapping[str, NDArray[Any]]) -> tuple[Flags, Array]:
-        """Which groups are in crowded cells, and the share of the weight that each group holds."""
+        """Flags of the groups in crowded cells, and the share of the weight in each group."""
         n0, n1, _, _ = sums_of(found)
         share = (n0 + n1) / (n0 + n1).sum()
         if self.centre is None:
@@ -804,10 +800,10 @@ def sums_of(found: Mapping[str, NDArray[Any]]) -> CellColumns:
 
 
 def cells_for(rows: float) -> int:
-    """The number of cells for a table of so many rows: a power of two that grows like √rows.
+    """The number of cells for a table of so many rows: a power of two, about 3.3·√rows.
 
-    So the width of a cell shrinks like the noise of a fit, and what cells change, which goes with
-    the square of their width, faster than that.
+    So the width of a cell shrinks as fast as the noise of a fit. The error made by cells goes with
+    the square of their width, and shrinks faster.
 
     >>> [cells_for(n) for n in (1e6, 1e7, 1e8, 1e10)]
     [16384, 16384, 32768, 262144]
@@ -865,7 +861,7 @@ def _group_by_share(scores: Array, share: NDArray[Any], weight: Array | None) ->
 
 
 def run_starts(x: NDArray[Any]) -> Index:
-    """The first index of each run of equal values in the sorted x."""
+    """The first index of each run of equal values in a sorted array."""
     return np.flatnonzero(np.append(True, x[1:] != x[:-1])[: len(x)])
 
 

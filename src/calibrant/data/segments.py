@@ -72,10 +72,11 @@ def segment_column_names(segments: Any) -> tuple[str, ...]:
 
 
 def segment_columns(segments: Any, fitted: Sequence[str] = ()) -> list[Any]:
-    """The columns of segments, from coarse to fine, as a list.
+    """The columns of segments as a list, from coarse to fine.
 
-    Several columns are a frame, a dict of columns, a list of columns, an (n, j) array, or tuples,
-    one for each row. Where they have the names of the ``fitted`` ones, those tell the order.
+    Several columns come as a frame, a dict of columns, a list of columns, an (n, j) array, or one
+    tuple for each row. If they have the names of the ``fitted`` columns, they are put into that
+    order.
 
     >>> segment_columns(["fr", "de"]), segment_columns([("fr", "card"), ("de", "loan")])
     ([['fr', 'de']], [['fr', 'de'], ['card', 'loan']])
@@ -151,9 +152,9 @@ def finest_segment(path: KeyPath, known: Mapping[SegmentKey, int]) -> int:
 
 
 def find_segments(given: Sequence[Any], known: Mapping[SegmentKey, int], columns: int = 1) -> Index:
-    """The number of each row's segment among the ``known``; ``len(known)`` for a new segment.
+    """For each row the number of its segment among the ``known`` ones; ``len(known)`` if it is new.
 
-    ``given`` are the columns. Of several columns, a row has the finest segment that is known.
+    ``given`` are the columns of segments. With several columns, a row has its finest known segment.
 
     >>> find_segments([["b", 1, "1"]], {"b": 0, 1: 1}).tolist()
     [0, 1, 2]
@@ -168,7 +169,7 @@ def find_segments(given: Sequence[Any], known: Mapping[SegmentKey, int], columns
             f"{len(given)} came. Pass all of them: a frame, or a list of columns."
         )
     if columns > 1:
-        paths, _, codes = combine_columns([_encode_column(column) for column in given])
+        paths, _, codes = combine_segment_columns([_encode_column(column) for column in given])
         return np.array([finest_segment(path, known) for path in paths], dtype=np.intp)[codes]
     # equal values have equal hashes: 1, 1.0 and True are one key, and "1" another
     return _coded_in_blocks(
@@ -177,9 +178,11 @@ def find_segments(given: Sequence[Any], known: Mapping[SegmentKey, int], columns
 
 
 def segment_codes(segments: Any) -> tuple[list[Any], Index]:
-    """The different segments in the order of their first rows, and the number of each row's.
+    """The different segments in order of first appearance, and for each row the number of its
+    segment.
 
-    Segments of several columns are tuples. All are text or whole numbers, as files hold them.
+    Segments of several columns are tuples. All values must be text or whole numbers, which files
+    can hold.
 
     >>> keys, codes = segment_codes(np.array([7.0, 3.0, 7.0]))
     >>> keys, codes.tolist()
@@ -190,7 +193,7 @@ def segment_codes(segments: Any) -> tuple[list[Any], Index]:
     columns = [_encode_column(column) for column in segment_columns(segments)]
     if len(columns) == 1:
         return columns[0]
-    paths, first, joint = combine_columns(columns)
+    paths, first, joint = combine_segment_columns(columns)
     order = np.argsort(first, kind="stable")
     return [paths[i] for i in order], np.argsort(order)[joint]
 
@@ -232,7 +235,7 @@ def _coded_in_blocks(column: NDArray[Any], codes_of: Callable[[list[Any]], Itera
     return codes
 
 
-def combine_columns(
+def combine_segment_columns(
     columns: Sequence[tuple[list[Any], Index]],
 ) -> tuple[list[tuple[Any, ...]], Index, Index]:
     """The different combinations of columns, the first row of each, and which one each row has.
@@ -316,7 +319,7 @@ def read_segments(segments: Any) -> tuple[list[Any], Index]:
     columns = [_read_column(column) for column in segment_columns(segments)]
     if len(columns) == 1:
         return columns[0]
-    paths, _, codes = combine_columns(columns)
+    paths, _, codes = combine_segment_columns(columns)
     return paths, codes
 
 
@@ -359,7 +362,7 @@ def segment_titles(values: list[Any]) -> list[str]:
 
 
 def finest_example(seen: Sequence[Any]) -> Any:
-    """A segment to show as an example: the first that has values in the most columns.
+    """A segment to show as an example: the first with values in the most columns.
 
     >>> finest_example([("fr",), ("fr", "card")]), finest_example(["fr", "de"])
     (('fr', 'card'), 'fr')
@@ -377,12 +380,12 @@ class NewSegments:
 
     @property
     def most(self) -> bool:
-        """Whether more than half of the rows have a new segment."""
+        """Whether more than half of the rows are in new segments."""
         return 2 * self.new > self.rows
 
     @property
     def their_map(self) -> str:
-        """The map that rows of new segments get, in words."""
+        """A phrase for the map that rows of new segments get."""
         if isinstance(self.example, tuple):
             return "the map of the coarser segment that it has seen, or that of all rows"
         return "the map of all rows"
@@ -410,7 +413,7 @@ class NewSegments:
             )
 
     def add(self, segments: Iterable[Any], known: Collection[Any]) -> None:
-        """Count more rows, given their segments and those that are known."""
+        """Count the segments of more rows; ``known`` are the segments of the fit."""
         values = list(segments)
         new = [value for value in values if value not in known]
         if new:

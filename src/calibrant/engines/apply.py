@@ -45,7 +45,6 @@ from calibrant.engines.frame_printer import (
     EXPRESSION,
     FrameBuilder,
     FramePrinter,
-    SegmentColumn,
     by_segment,
     check_keys,
     kind_of_segment,
@@ -164,17 +163,17 @@ def add_probabilities(
     if run or eager is not None or on_new_segment == "error":
         judge_new_segments(map_, opened, segments, on_new_segment)
     if eager is not None:
-        return _in_memory(map_, eager, options, watch, new).to_native()
+        return _add_in_memory(map_, eager, options, watch, new).to_native()
     if opened.implementation.is_dask():
-        return _by_partition(map_, opened.to_native(), options, watch, new)
-    return _lazily(map_, opened.lazy(), options, watch, new)
+        return _add_by_partition(map_, opened.to_native(), options, watch, new)
+    return _add_to_lazy_frame(map_, opened.lazy(), options, watch, new)
 
 
 # --- columns --------------------------------------------------------------------------------------
 
 
 def _score_columns(score: Any, classes: Sequence[Any], map_: VectorMap) -> tuple[str, ...]:
-    """The columns of scores in the order of the classes, given so or as a dict by class."""
+    """The names of the columns of scores, in the order of the classes."""
     if isinstance(score, Mapping):
         if set(score) != set(classes) or map_.n_columns != len(classes):
             raise InputError(
@@ -197,7 +196,7 @@ def _score_columns(score: Any, classes: Sequence[Any], map_: VectorMap) -> tuple
 def _check_columns(
     frame: nw.DataFrame[Any] | nw.LazyFrame[Any], options: ApplyOptions, new: Sequence[str]
 ) -> None:
-    """Refuse a frame that lacks a column, has a new one already, or has scores of another type."""
+    """Refuse a frame that lacks a column, has a new one already, or whose scores are no numbers."""
     schema = frame.collect_schema()
     names = schema.names()
     scores, segments = dict.fromkeys(options.scores, "score"), options.segments
@@ -232,8 +231,8 @@ LEFT_OUT = 'Filter or impute them first, or give them no probability: on_missing
 def _refuse_scores(
     map_: Map, frame: nw.LazyFrame[Any], options: ApplyOptions, watch: RangeWatch, *, warns: bool
 ) -> None:
-    """Count the rows without usable scores or a segment, and refuse them; ``warns`` of scores
-    beyond those of the fit."""
+    """Count the rows that must be refused (missing, outside [0, 1], no distribution), and refuse
+    them."""
     refuse_streams(frame)
     frame, called = with_safe_names(frame)
     columns = [as_double(frame, called[name]) for name in options.scores]
@@ -270,14 +269,14 @@ def _refuse_scores(
 # --- lazy frames --------------------------------------------------------------------------------
 
 
-def _lazily(
+def _add_to_lazy_frame(
     map_: Map,
     frame: nw.LazyFrame[Any],
     options: ApplyOptions,
     watch: RangeWatch,
     new: Sequence[str],
 ) -> Any:
-    """The frame with the new columns, which the frame's own engine computes."""
+    """The lazy frame with the new columns, as expressions of its own engine."""
     frame, called = with_safe_names(frame)
     builder = FrameBuilder(frame)
     numbers = [as_double(frame, called[name]) for name in options.scores]
@@ -308,14 +307,14 @@ def _lazily(
 # --- frames in memory: the rule itself, on one block --------------------------------------------
 
 
-def _in_memory(
+def _add_in_memory(
     map_: Map,
     frame: nw.DataFrame[Any],
     options: ApplyOptions,
     watch: RangeWatch,
     new: Sequence[str],
 ) -> nw.DataFrame[Any]:
-    """The frame with the new columns, computed by the map itself."""
+    """The frame in memory with the new columns, computed by the map."""
     columns = [series_of_doubles(frame.get_column(name)).to_numpy() for name in options.scores]
     complete, beside = np.ones(len(frame), dtype=bool), []
     for name in options.segments:
@@ -327,24 +326,24 @@ def _in_memory(
     p, known = block_rule(map_, options, watch, of_rows)(columns, complete, beside)
     p[~known] = np.nan
     made = zip(new, np.atleast_2d(p.T), strict=True)
-    return frame.with_columns(*(_as_series(frame, name, own) for name, own in made))
+    return frame.with_columns(*(_probability_column(frame, name, own) for name, own in made))
 
 
-def _by_partition(
+def _add_by_partition(
     map_: Map, frame: Any, options: ApplyOptions, watch: RangeWatch, new: Sequence[str]
 ) -> Any:
-    """The Dask frame with the new columns, computed partition by partition when it is computed."""
+    """The Dask frame with the new columns. Each partition is computed when Dask asks for it."""
     # what was to be refused, or warned of, has been counted over all partitions
     quiet = RangeWatch(watch.known, "clip" if watch.on_range == "clip" else "allow")
 
     def add(part: Any) -> Any:
-        return _in_memory(map_, nw.from_native(part), options, quiet, new).to_native()
+        return _add_in_memory(map_, nw.from_native(part), options, quiet, new).to_native()
 
     return frame.map_partitions(add, meta=add(frame._meta))
 
 
-def _as_series(frame: nw.DataFrame[Any], name: str, p: Array) -> nw.Series[Any]:
-    """Probabilities as a column beside a frame; NULL where they are NaN."""
+def _probability_column(frame: nw.DataFrame[Any], name: str, p: Array) -> nw.Series[Any]:
+    """Probabilities as a column for a frame; NaN becomes NULL."""
     made = nw.new_series(name, p, nw.Float64, backend=frame.implementation)
     if not np.isnan(p).any():
         return made
@@ -360,7 +359,8 @@ ON_MISSING = ("error", "null")
 
 @dataclass(frozen=True)
 class ApplyOptions:
-    """How files are copied with one more column, the calibrated probability of ``pos_label``.
+    """Which columns are read and written when probabilities are added to files, and what to do with
+    wrong rows.
 
     With a calibrator of several classes there is a new column for each class.
 
@@ -408,7 +408,7 @@ class ApplyOptions:
 
     @property
     def columns(self) -> list[str]:
-        """The columns that are read."""
+        """The columns that are read: scores, then segments."""
         return [*self.scores, *self.segments]
 
     @property
@@ -423,7 +423,7 @@ class ApplyOptions:
 
     @property
     def said(self) -> str:
-        """The columns of scores in words."""
+        """The columns of scores as a phrase for messages."""
         names = self.scores
         if isinstance(self.score, str):
             return f"score column {self.score!r}"
@@ -435,7 +435,7 @@ class ApplyOptions:
         return several and self.on_range != "allow"
 
     def new_columns(self, fitted: Fitted) -> list[str]:
-        """The names of the new columns: one, or one for each of several classes."""
+        """The names of the columns to add: one, or one for each of several classes."""
         if not isinstance(fitted.map, VectorMap):
             return [self.into]
         return class_column_names(self.into, fitted.classes)
@@ -462,7 +462,8 @@ class ApplyOptions:
 
 
 def check_segment(fitted_map: Map, segments: Sequence[str]) -> None:
-    """A calibrator of segments needs their columns, and no other can use one."""
+    """Refuse columns of segments that the calibrator cannot use, and their absence where it needs
+    them."""
     if fitted_map.segments is not None and not segments:
         raise InputError(
             "the calibrator has a map for each segment: name the column of segments (segment=)."
@@ -479,13 +480,14 @@ def check_segment(fitted_map: Map, segments: Sequence[str]) -> None:
 
 
 def all_finite(columns: Sequence[nw.Expr]) -> nw.Expr:
-    """Whether a row has a finite number in all of the columns."""
+    """An expression: whether all of some columns hold finite numbers."""
     finite = (~own.is_null() & is_finite(own) for own in columns)
     return nw.all_horizontal(*finite, ignore_nulls=False)
 
 
 class RangeWatch:
-    """Watches for scores that a calibrator is not for: counts, moves, refuses, or warns of them."""
+    """What to do with scores outside the range of the fit: count them, clip them, refuse them, or
+    warn."""
 
     def __init__(self, known: ScoreRange | None, on_range: str) -> None:
         check_word("on_range", on_range, ON_RANGE)
@@ -494,12 +496,11 @@ class RangeWatch:
 
     @property
     def refuses(self) -> bool:
-        """Whether some scores must be refused, so that they have to be counted first."""
+        """Whether scores outside [0, 1] are refused."""
         return self.known is not None and self.known.probabilities and self.on_range == "error"
 
     def flags(self, columns: Sequence[nw.Expr]) -> dict[str, nw.Expr]:
-        """What is counted: rows with scores outside [0, 1]; and of a single column, with scores
-        below and above those of the fit."""
+        """Conditions to be counted: scores outside [0, 1], and below and above those of the fit."""
         if self.known is None:
             return {}
         usable = all_finite(columns)
@@ -511,19 +512,19 @@ class RangeWatch:
         return found
 
     def warn(self, below: int, above: int, rows: int, column: str) -> None:
-        """Warn if most scores lie beyond those of the fit; a few may well do so."""
+        """Warn if most scores lie outside the range of the fit."""
         if self.known is not None and rows >= FEW:
             warn_of_far_scores(self.known, below, above, rows, name=f"scores of column {column!r}")
 
     def inside(self, score: nw.Expr) -> nw.Expr:
-        """The score as the map gets it."""
+        """An expression: the score, clipped to [0, 1] if that was asked for."""
         if self.on_range != "clip" or self.known is None or not self.known.probabilities:
             return score
         inside = nw.when(score > 1.0).then(nw.lit(1.0)).otherwise(score)
         return nw.when(score < 0.0).then(nw.lit(0.0)).otherwise(inside)
 
     def of_block(self, scores: Array, name: str) -> Array:
-        """The scores of a block as the map gets them."""
+        """The scores of a block, checked, and clipped if that was asked for."""
         return check_score_range(scores, self.known, self.on_range, name=name)
 
 
@@ -536,8 +537,8 @@ def block_rule(
     watch: RangeWatch,
     of_rows: Callable[[Array, Sequence[NDArray[Any]]], Array],
 ) -> Callable[[Sequence[Array], Flags, Sequence[NDArray[Any]]], tuple[Array, Flags]]:
-    """A map as a function of blocks: columns of scores, flags of rows that are complete beside
-    them, and what is beside them.
+    """A function that computes probabilities block by block. It takes columns of scores, flags of
+    complete rows, and other columns.
 
     It returns the probabilities of rows, a column of them for each of several classes, and which
     rows have one: complete ones with finite scores. ``of_rows`` gives those of complete rows.
@@ -572,7 +573,7 @@ POWER = r"^[+-]?[0-9]+(?:\.[0-9]*)?[eE][+]?[0-9]+$"
 
 
 class KeySpelling(NamedTuple):
-    """How a column must be spelled to find keys in it.
+    """How text in a column of segments is changed before it is looked up among the keys.
 
     ``whole``: all keys are whole numbers, or text that spells them plainly, so that 7, 07 and 7.0
     are the same. ``trimmed``: the keys have no blanks around them, and the column must lose its
@@ -584,8 +585,7 @@ class KeySpelling(NamedTuple):
 
 
 def segment_keys(fitted_map: Map) -> tuple[Map, list[KeySpelling]]:
-    """A map with its keys as files have them, as text, and how each column of segments must be
-    spelled; a map without segments as it is.
+    """The map with text for keys, as files have them, and the spelling of each column of segments.
 
     >>> from calibrant.maps import Identity
     >>> keys = Segmented(Identity(), ("de  ", "fr"), (Identity(), Identity()))
@@ -616,8 +616,7 @@ def segment_keys(fitted_map: Map) -> tuple[Map, list[KeySpelling]]:
 
 
 def _respelled(fitted_map: Segmented, spell: Sequence[Callable[[Any], str]]) -> Segmented | None:
-    """The same map with its keys spelled in another way, in each of their columns; None if two
-    maps would have one key."""
+    """The map with its keys spelled otherwise; None if two keys would become one."""
 
     def spelled(key: Any) -> Any:
         if not isinstance(key, tuple):
@@ -636,7 +635,8 @@ def _respelled(fitted_map: Segmented, spell: Sequence[Callable[[Any], str]]) -> 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RowFitted(Fitted):
-    """The map of the score that comes first, with the labels, and the trees that follow.
+    """A fitted calibrator with trees, as engines apply it: a map of the score first, then the
+    trees.
 
     Parameters
     ----------
@@ -647,7 +647,7 @@ class RowFitted(Fitted):
 
     @classmethod
     def of(cls, fitted: Fitted) -> RowFitted | None:
-        """What engines can apply; None for rules of another kind."""
+        """The fitted value that engines can apply; None where it has no trees."""
         rule = fitted.rule
         if not isinstance(rule, TreeRounds):
             return None
@@ -666,7 +666,8 @@ class RowFitted(Fitted):
 
 
 class SpelledCategories:
-    """The categories of a column as files spell them: words, and numbers or truth values.
+    """Turns the text of a categorical column into the codes of the fit, and notices text of the
+    wrong kind.
 
     It watches whether a column holds words or numbers as in the fit, over all blocks.
     """
@@ -678,15 +679,16 @@ class SpelledCategories:
         self.same, self.other = False, ""  # threads set them
 
     def codes(self, texts: NDArray[Any]) -> Array:
-        """The codes of texts; NaN for None, and for a category that is not known."""
+        """The code of each text; NaN where it is missing or not known."""
         values = texts.tolist()
         place = {text: self._code(text) for text in dict.fromkeys(values)}
-        kinds = {self._family(text): text for text in reversed(place) if text is not None}
+        kinds = {self._is_same_kind(text): text for text in reversed(place) if text is not None}
         self.same = self.same or True in kinds or None in kinds
         self.other = self.other or kinds.get(False, "")
         return np.array([place[text] for text in values], dtype=np.float64)
 
     def _code(self, text: str | None) -> float:
+        """The code of one text; NaN where it is missing or not known."""
         if text is None:
             return np.nan
         found = self.words.get(text, self.words.get(text.strip()))
@@ -695,8 +697,9 @@ class SpelledCategories:
             found = None if value is None else self.numbers.get(value)
         return np.nan if found is None else found
 
-    def _family(self, text: str) -> bool | None:
-        """Whether a text is of the kind of the categories; None where that cannot be told."""
+    def _is_same_kind(self, text: str) -> bool | None:
+        """Whether a text is a number where the categories are numbers, or a word where they are
+        words; None if unclear."""
         if not text.strip() or (self.numbers and self.words):
             return None
         if self.numbers:
@@ -706,7 +709,7 @@ class SpelledCategories:
         return False if all(number_of(word) is None for word in self.words) else None
 
     def refuse_other(self) -> None:
-        """An InputError where all values of the column are of the other kind."""
+        """Refuse a column whose values are all of the wrong kind."""
         if self.other and not self.same:
             raise self.attribute.wrong_type_error(words=bool(self.words), example=self.other)
 
@@ -723,7 +726,8 @@ def judge_new_segments(
     columns: Sequence[str],
     on_new_segment: str,
 ) -> None:
-    """Count the rows of new segments; refuse them if asked to, and warn where they are the most."""
+    """Count the rows of segments that the fit did not see; refuse them, or warn where they are most
+    rows."""
     # without any, all have one map, and which were seen is not known
     if not isinstance(map_, Segmented) or not map_.seen or on_new_segment == "allow":
         return
@@ -745,7 +749,7 @@ def judge_new_segments(
 def count_new_segments(
     map_: Map, frame: nw.DataFrame[Any] | nw.LazyFrame[Any], columns: Sequence[str]
 ) -> NewSegments:
-    """The rows of a frame that have a segment, and those whose segment was not seen in the fit."""
+    """How many rows have a segment, and how many of these have one that the fit did not see."""
     found = NewSegments()
     if not isinstance(map_, Segmented) or not map_.seen:
         return found
@@ -756,16 +760,10 @@ def count_new_segments(
         return found
     refuse_streams(frame)
     frame, called = with_safe_names(frame)
-    return _count_new(frame, segment_columns(map_, frame, called, columns), map_)
-
-
-def _count_new(
-    frame: nw.LazyFrame[Any], segments: Sequence[SegmentColumn], map_: Segmented
-) -> NewSegments:
-    """One aggregate of the columns of segments."""
+    segments = segment_columns(map_, frame, called, columns)
     builder = FrameBuilder(frame)
-    columns = [builder.keep(column.value) for column in segments]
-    given = [column._replace(value=value) for column, value in zip(segments, columns, strict=True)]
+    kept = [builder.keep(column.value) for column in segments]
+    given = [column._replace(value=value) for column, value in zip(segments, kept, strict=True)]
     if len(given) > 1:
         whole = [key for key in map_.seen if isinstance(key, tuple) and len(key) == map_.columns]
         known = segment_place(whole, given, builder, whole_only=True)
@@ -775,19 +773,19 @@ def _count_new(
         if not places:  # the column cannot hold what was seen
             return NewSegments()
         known = builder.look_up(column, values, {"known": np.ones(len(places))})["known"]
-    there = ~columns[0].is_null()
-    for column in columns[1:]:
+    there = ~kept[0].is_null()
+    for column in kept[1:]:
         there = there & ~column.is_null()
     flags = {"n": there & known.is_null(), "rows": there}
     marked = builder.frame.select(
         *(nw.when(flag).then(nw.lit(1)).otherwise(nw.lit(0)).alias(n) for n, flag in flags.items()),
-        nw.when(flags["n"]).then(columns[0]).alias("example"),
+        nw.when(flags["n"]).then(kept[0]).alias("example"),
     )
     sums = [nw.col(name).sum().cast(nw.Float64).alias(name) for name in flags]
     asked = marked.select(*sums, nw.col("example").min().alias("example"))
     row = first_row(asked.collect())
     found = NewSegments(int(row[1] or 0), int(row[0] or 0), row[2])
-    if found.new and len(columns) > 1:  # the least values of two columns need not be of one row
-        some = builder.frame.filter(flags["n"]).select(*columns).head(1).collect()
+    if found.new and len(kept) > 1:  # the least values of two columns need not be of one row
+        some = builder.frame.filter(flags["n"]).select(*kept).head(1).collect()
         found.example = first_row(some)
     return found

@@ -158,29 +158,28 @@ class Session:
         return rows
 
     def relation(self, sql: str) -> Any:
-        """A query that is not run yet."""
+        """A query as a relation, which is not run yet."""
         return self._connection.sql(sql)
 
     def call(self, ask: Callable[[], T]) -> T:
-        """What a function of this database answers, off the main thread so that Ctrl-C works at
+        """The result of a call of DuckDB. It runs on another thread, so that Ctrl-C works at
         once."""
+
+        def show_progress() -> None:
+            if self._progress:
+                self._progress(max(self._connection.query_progress(), 0.0) / 100.0)
+
         try:
-            return off_main_thread(
-                ask, meanwhile=self._show_progress, stop=self._connection.interrupt
-            )
+            return off_main_thread(ask, meanwhile=show_progress, stop=self._connection.interrupt)
         except self._duckdb.Error as error:
             if type(error).__name__ in OURS:
                 raise
             refusal = NotUtf8Error if "not utf-8" in str(error) else InputError
             raise refusal(_reworded(error)) from error
 
-    def _show_progress(self) -> None:
-        if self._progress:
-            self._progress(max(self._connection.query_progress(), 0.0) / 100.0)
-
     @contextmanager
     def function(self, name: str, function: Callable[..., Any], gives: str) -> Iterator[None]:
-        """Make a function of any number of Arrow columns known to SQL, for a while."""
+        """Let SQL call a Python function of Arrow columns, within a with-block."""
         import_extra("pyarrow", extra="cli")
         self._connection.create_function(
             name,
@@ -197,11 +196,11 @@ class Session:
             self._connection.remove_function(name)
 
     def temporary(self, name: str) -> Path:
-        """A place for a file that is gone at the end."""
+        """A path in the session's temporary folder."""
         return Path(self._folder.name) / name
 
     def note(self, words: str) -> None:
-        """Remember what a user should know of how files are read, once."""
+        """Keep a note for the user on how files were read."""
         if words not in self.notes:
             self.notes.append(words)
 
@@ -210,7 +209,7 @@ class Session:
     def source(
         self, path: Path, wanted: list[str], *, every: bool = False, counted: bool = True
     ) -> Source:
-        """What a file holds, by its header or schema, or the keys of its objects.
+        """A file, opened: its columns and their types.
 
         ``every``: the types of all columns of a JSON file shall be known, not only of those wanted.
         ``counted``: the rows of a CSV file shall be counted, which is needed to read them all.
@@ -219,8 +218,8 @@ class Session:
             raise InputError(f"{path.name} is empty. It must hold named columns and rows of data.")
         return with_partitions(self.query, self._own_source(path, wanted, every, counted))
 
-    def _sheet(self, path: Path, wanted: list[str]) -> Source:
-        """The sheet of an Excel file that has the columns wanted, by a CSV file of its cells."""
+    def _excel_source(self, path: Path, wanted: list[str]) -> Source:
+        """The sheet of an Excel file that has the wanted columns, copied to CSV."""
         copy = self.temporary(f"sheet-{secrets.token_hex(4)}.csv")
         with (
             private_file(copy) as stream,
@@ -229,27 +228,27 @@ class Session:
             said = sheet_as_csv(path, cells, wanted)
         if said:
             self.note(said)
-        return replace(_csv(copy, wanted), path=path)
+        return replace(_csv_source(copy, wanted), path=path)
 
-    def _text(self, path: Path, wanted: list[str], counted: bool) -> Source:
-        """A CSV file; of one that is not UTF-8, a copy is read that is."""
+    def _text_source(self, path: Path, wanted: list[str], counted: bool) -> Source:
+        """A CSV file. One that is not UTF-8 is first copied as UTF-8."""
         known = encoding_of(path, self.reading.encoding)
         if path not in self._decoded:
             if known is None or known.utf8:
                 try:
-                    return _csv(path, wanted, counted)
+                    return _csv_source(path, wanted, counted)
                 except NotUtf8Error:
                     if known is not None:
                         raise
             found = known or Encoding(WINDOWS)
-            self._decoded[path] = self._decode(path, found, guessed=known is None), found
+            self._decoded[path] = self._copy_in_utf8(path, found, guessed=known is None), found
         copy, found = self._decoded[path]
         folders = partitions_of(path)
-        own = _csv(copy, [name for name in wanted if name.strip() not in folders], counted)
+        own = _csv_source(copy, [name for name in wanted if name.strip() not in folders], counted)
         return replace(own, path=path, encoding=found)
 
-    def _decode(self, path: Path, encoding: Encoding, *, guessed: bool) -> Path:
-        """A copy of a text file in UTF-8, of the same name, which messages hold."""
+    def _copy_in_utf8(self, path: Path, encoding: Encoding, *, guessed: bool) -> Path:
+        """Copy a text file in another encoding to UTF-8; the path of the copy."""
         folder = self.temporary(f"text-{secrets.token_hex(4)}")
         folder.mkdir(mode=0o700)
         copy = folder / (path.stem if path.suffix.lower() == ".gz" else path.name)
@@ -260,19 +259,20 @@ class Session:
         return copy
 
     def _own_source(self, path: Path, wanted: list[str], every: bool, counted: bool) -> Source:
+        """A file of any kind, without the columns that its folders hold."""
         kind, ending, _ = kind_of(path)
         if kind == "csv":
-            return self._text(path, wanted, counted)
+            return self._text_source(path, wanted, counted)
         if self.reading.encoding is not None:
             raise ParameterError(
                 f"--encoding is for CSV files, and {path.name} is none: it tells its own. Leave it "
                 "out."
             )
         if kind == "excel":
-            return self._sheet(path, wanted)
+            return self._excel_source(path, wanted)
         try:
             if kind == "parquet":
-                return self._parquet(path)
+                return self._parquet_source(path)
             layout = "newline_delimited" if ending != ".json" else "auto"
             return json_source(self.query, path, layout, wanted, every=every)
         except InputError as wrong:
@@ -283,7 +283,8 @@ class Session:
                 "whole, and of the kind that its ending says?"
             ) from wrong
 
-    def _parquet(self, path: Path) -> Source:
+    def _parquet_source(self, path: Path) -> Source:
+        """A Parquet file, with the names and types of its columns."""
         relation = f"read_parquet({pattern(path)}, hive_partitioning=false)"
         try:
             described = self.query(f"DESCRIBE SELECT * FROM {relation}")
@@ -295,12 +296,18 @@ class Session:
         known = tuple(row[0] for row in described)
         types = tuple(row[1] for row in described)
         rows = self.query(f"SELECT num_rows FROM parquet_file_metadata({pattern(path)})")[0][0]
-        names, columns = _own_names(path, known), tuple(map(identifier, known))
+        # beside a column S, DuckDB calls s s_1, and it calls a column without a name C2
+        lower = {name.lower() for name in known}
+        renamed = any(re.sub(r"_\d+$", "", name) in lower - {name} for name in lower)
+        names, columns = known, tuple(map(identifier, known))
+        if renamed or any(re.match(r"C\d+$", name) for name in known):
+            parquet = import_extra("pyarrow.parquet", extra="cli")
+            names = tuple(parquet.read_schema(path).names)
         return Source(path, "parquet", names, columns, types, relation, rows=rows)
 
 
-def _csv(path: Path, wanted: list[str], counted: bool = True) -> Source:
-    """A CSV file of text columns; nothing of it is guessed by DuckDB."""
+def _csv_source(path: Path, wanted: list[str], counted: bool = True) -> Source:
+    """A CSV file whose columns are all read as text, so that DuckDB guesses nothing."""
     names, separator, above, rows, line_end = read_csv_header(path, wanted, counted=counted)
     columns = tuple(f"c{i}" for i in range(len(names)))
     fields = ", ".join(f"{column}: 'VARCHAR'" for column in columns)
@@ -312,16 +319,6 @@ def _csv(path: Path, wanted: list[str], counted: bool = True) -> Source:
     )
     types = ("VARCHAR",) * len(names)
     return Source(path, "csv", names, columns, types, relation, separator, line_end, rows)
-
-
-def _own_names(path: Path, known: tuple[str, ...]) -> tuple[str, ...]:
-    """The columns as the file has them. Beside a column ``S``, DuckDB calls ``s`` ``s_1``, and it
-    calls a column without a name ``C2``."""
-    lower = {name.lower() for name in known}
-    renamed = any(re.sub(r"_\d+$", "", name) in lower - {name} for name in lower)
-    if not renamed and not any(re.match(r"C\d+$", name) for name in known):
-        return known
-    return tuple(import_extra("pyarrow.parquet", extra="cli").read_schema(path).names)
 
 
 _SHORTEN = "Shorten the long field or leave that column out, or write the file as Parquet."
@@ -340,7 +337,7 @@ _ALLOWED = {
 
 
 def _reworded(error: BaseException) -> str:
-    """DuckDB's message in one line: which file, which line, what is wrong there, what to do."""
+    """DuckDB's error message in our words: which file and line, what is wrong, what to do."""
     message = str(error)
     if any(words in message for words in _FULL):
         return NO_SPACE
@@ -356,11 +353,11 @@ def _reworded(error: BaseException) -> str:
             "the work needs more memory than is allowed. Raise the memory limit, use fewer "
             "threads, or put the scores into cells."
         )
-    file = _find(r"\n  file = (.*)", message)
+    file = _first_match(r"\n  file = (.*)", message)
     name = Path(file).name if file else ""
-    line = _find(r"CSV Error on Line: (\d+)", message)
+    line = _first_match(r"CSV Error on Line: (\d+)", message)
     counts = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message)
-    original = _find(r"Original Line: (.*)", message)
+    original = _first_match(r"Original Line: (.*)", message)
     shown = f": {original[:80]!r}" if original else ""
     if counts:
         return wrong_fields(name, line, counts[2], counts[1], original)
@@ -387,7 +384,8 @@ def _reworded(error: BaseException) -> str:
     return re.sub(r"^[A-Za-z ]+ Error: ", "", first).strip()
 
 
-def _find(expression: str, message: str) -> str:
+def _first_match(expression: str, message: str) -> str:
+    """What the first group of a pattern finds in a text; empty where there is no match."""
     match = re.search(expression, message)
     return match[1] if match else ""
 
@@ -396,7 +394,7 @@ def _find(expression: str, message: str) -> str:
 
 
 def with_partitions(query: Callable[[str], list[tuple[Any, ...]]], source: Source) -> Source:
-    """A file with the columns that its folders' names hold, where it has none of that name.
+    """The file with columns for what its folders' names say, as in day=2024-05-01/x.csv.
 
     A folder that says something else than the file's own column is an InputError: either may be
     meant. Values are text, whole numbers but for CSV files, whose columns are all text.
@@ -405,7 +403,7 @@ def with_partitions(query: Callable[[str], list[tuple[Any, ...]]], source: Sourc
     types = list(source.types)
     for name, value in partitions_of(source.path).items():
         if any(known.strip() == name.strip() for known in source.names):  # as columns are found
-            _refuse_other(query, source, name, value)
+            _refuse_other_value(query, source, name, value)
             continue
         whole = value is not None and source.kind != "csv" and WHOLE.match(value)
         types.append("BIGINT" if whole else "VARCHAR")
@@ -419,7 +417,10 @@ def with_partitions(query: Callable[[str], list[tuple[Any, ...]]], source: Sourc
     )
 
 
-def _refuse_other(query: Callable[..., Any], source: Source, name: str, value: str | None) -> None:
+def _refuse_other_value(
+    query: Callable[..., Any], source: Source, name: str, value: str | None
+) -> None:
+    """Refuse a file whose own column says something else than its folder's name."""
     for place, known in enumerate(source.names):
         if known.strip() != name.strip():
             continue
@@ -457,8 +458,8 @@ BLANKS = " \t\n\r"
 def json_source(
     query: Query, path: Path, layout: str, wanted: Sequence[str], *, every: bool = False
 ) -> Source:
-    """The keys of a JSON file's objects, in the order of the first rows, and the types of those
-    wanted, told from all their values.
+    """A JSON file: its keys as columns, in the order of the first rows, with types for the wanted
+    ones.
 
     Parameters
     ----------
@@ -477,14 +478,14 @@ def json_source(
         raise InputError(f"{path.name} is empty. It must hold named columns and rows of data.")
     asked = {name.strip() for name in wanted}
     typed = [name for name in names if every or name.strip() in asked]
-    rows, known = _types(query, path, relation, typed)
+    rows, known = _json_types(query, path, relation, typed)
     types = tuple(known.get(name, "JSON") for name in names)
-    columns = tuple(map(_column, names, types))
+    columns = tuple(map(_json_column, names, types))
     return Source(path, "json", names, columns, types, relation, rows=rows)
 
 
 def key_of(name: str) -> str:
-    """Where a key's value is, as SQL.
+    """The path of a key in a JSON object, as a string of SQL.
 
     >>> key_of("a/b")
     "'/a~1b'"
@@ -492,8 +493,10 @@ def key_of(name: str) -> str:
     return literal("/" + name.replace("~", "~0").replace("/", "~1"))
 
 
-def _types(query: Query, path: Path, relation: str, names: list[str]) -> tuple[int, dict[str, str]]:
-    """How many rows there are, and the SQL type of each column, told from all its values.
+def _json_types(
+    query: Query, path: Path, relation: str, names: list[str]
+) -> tuple[int, dict[str, str]]:
+    """The number of rows of a JSON file, and the SQL type of each column by all its values.
 
     Every row must be an object, with every key once.
     """
@@ -521,10 +524,11 @@ def _types(query: Query, path: Path, relation: str, names: list[str]) -> tuple[i
             "Rename or drop one of them."
         )
     told = zip(names, found[::2], found[1::2], strict=True)
-    return rows, {name: _type(set(kinds or ()), large) for name, kinds, large in told}
+    return rows, {name: _json_type(set(kinds or ()), large) for name, kinds, large in told}
 
 
-def _type(kinds: set[str], large: bool) -> str:
+def _json_type(kinds: set[str], large: bool) -> str:
+    """The SQL type of a column, from the JSON types that it holds."""
     if not kinds:
         return "JSON"
     if kinds <= WHOLE_TYPES:
@@ -536,8 +540,8 @@ def _type(kinds: set[str], large: bool) -> str:
     return "JSON"
 
 
-def _column(name: str, kind: str) -> str:
-    """SQL of a column: a value of its type, or JSON where it has none."""
+def _json_column(name: str, kind: str) -> str:
+    """SQL that takes a key's value out of a row, with its type."""
     if kind in ("BIGINT", "DOUBLE", "BOOLEAN"):
         return f"({LINE} ->> {key_of(name)})::{kind}"
     if kind == "VARCHAR":
@@ -549,7 +553,7 @@ def _column(name: str, kind: str) -> str:
 
 
 def appended(members: Mapping[str, str]) -> str:
-    """SQL of a row's text with more keys at its end, their values given as SQL of JSON.
+    """SQL of a JSON row with more keys at its end. The rest of its text stays as it is.
 
     All other bytes stay. Line ends can stand only between the parts of a row, and become blanks.
     """
@@ -564,12 +568,13 @@ def appended(members: Mapping[str, str]) -> str:
 
 
 def one_line() -> str:
-    """SQL of a row's text without line ends."""
+    """SQL of a JSON row's text, with line ends replaced by blanks."""
     return f"translate({LINE}::VARCHAR, chr(10) || chr(13), '  ')"
 
 
 def set_member(text: str, name: str, value: str) -> str:
-    """An object's text with one value replaced, or the key at the end where it is not there.
+    """The text of a JSON object with the value of one key replaced or added. The rest stays as it
+    is.
 
     >>> set_member('{"a": 1.50, "b":[1 ,2]}', "b", "0.5")
     '{"a": 1.50, "b":0.5}'
@@ -577,30 +582,30 @@ def set_member(text: str, name: str, value: str) -> str:
     ('{ "b":0.5}', '{"a":1,"b":0.5}')
     """
     decode = json.JSONDecoder().raw_decode
-    place = _after(text, text.index("{") + 1)
+    place = _next_nonblank(text, text.index("{") + 1)
     empty = text[place] == "}"
     while text[place] != "}":
         key, place = decode(text, place)
-        start = _after(text, _after(text, place) + 1)
+        start = _next_nonblank(text, _next_nonblank(text, place) + 1)
         end = decode(text, start)[1]
         if key == name:
             return text[:start] + value + text[end:]
-        place = _after(text, end)
+        place = _next_nonblank(text, end)
         if text[place] == ",":
-            place = _after(text, place + 1)
+            place = _next_nonblank(text, place + 1)
     comma = "" if empty else ","
     return f"{text[:place]}{comma}{json.dumps(name, ensure_ascii=False)}:{value}{text[place:]}"
 
 
-def _after(text: str, place: int) -> int:
-    """The next place that is not blank."""
+def _next_nonblank(text: str, place: int) -> int:
+    """The position of the next character that is not blank."""
     while text[place] in BLANKS:
         place += 1
     return place
 
 
 def member_setter() -> Callable[..., Any]:
-    """A function of Arrow columns: lines of JSON, a key, and its new values in them."""
+    """`set_member` as a function of Arrow columns, for SQL to call."""
     pyarrow = import_extra("pyarrow", extra="cli")
 
     def of_lines(lines: Any, names: Any, values: Any) -> Any:
@@ -615,7 +620,7 @@ def member_setter() -> Callable[..., Any]:
 
 @dataclass(frozen=True)
 class Source:
-    """One file: its columns as people call them, and the SQL that reads them.
+    """One data file: the names of its columns, and the SQL that reads each.
 
     Parameters
     ----------
@@ -645,7 +650,7 @@ class Source:
     folders: int = 0
 
     def find(self, name: str, role: str = "") -> int:
-        """The place of a column, or an InputError that lists the columns there are."""
+        """The number of a column, by its name; refused if it is not there."""
         return find_column(self.names, name, role, file=self.path.name, kind=self.kind)
 
 
@@ -668,7 +673,7 @@ def identifier(name: str) -> str:
 
 
 def pattern(path: Path) -> str:
-    """A path as SQL that matches this very file, whatever wildcards its name holds."""
+    """A path as a string of SQL, with wildcards escaped so that only this file matches."""
     text = "".join(f"[{c}]" if c in "*?[" else c for c in str(path))
     return literal(text)
 
@@ -680,7 +685,7 @@ def find_sources(
     *,
     every: bool = False,
 ) -> list[Source]:
-    """The sources behind names and globs, all of one kind; see `Session.source`."""
+    """The files that names and globs stand for, opened; all of one kind."""
     paths = find_files(files)
     one_kind({kind_of(path)[0]: path.name for path in paths})
     return [session.source(path, wanted, every=every) for path in paths]
@@ -690,7 +695,7 @@ def find_sources(
 
 
 class NumberColumns:
-    """Columns of numbers by name, with the role of each, and how it is written.
+    """Columns of numbers, and how numbers are spelled in each (decimal comma, percent sign).
 
     At first as the job was told, or plainly; `respell` finds out once some cannot be read so.
     """
@@ -702,13 +707,13 @@ class NumberColumns:
         self.written = dict.fromkeys(roles, session.reading.spelling)
 
     def respell(self) -> bool:
-        """Read numbers as most of them are written; whether that is another way than before."""
+        """Find out how most numbers of each column are spelled. Returns whether that is new."""
         found = {column: self._spelling_of(column) for column in self.roles}
         changed, self.written = found != self.written, found
         return changed
 
     def _spelling_of(self, column: str) -> NumberSpelling | None:
-        """The spelling that reads most numbers of a column; None for plain ones.
+        """The spelling that reads most numbers of a column; None for plain numbers.
 
         It is noted in the session. An InputError says that a column can be read in two ways.
 
@@ -725,35 +730,39 @@ class NumberColumns:
         odd: dict[NumberSpelling | None, str] = {}
         unsure: dict[bool, str] = {}
         for source in sources:
-            counts, not_plain, apart = self.session.query(_survey(source, column, role, tried))[0]
+            counts, not_plain, apart = self.session.query(
+                _spelling_survey(source, column, role, tried)
+            )[0]
             read.update(dict(zip(tried, counts, strict=True)))
             odd = {one: text for one, text in zip(tried, not_plain, strict=True) if text} | odd
             unsure = {bool(i): text for i, text in enumerate(apart) if text} | unsure
         name = f"{role} column {column!r} of {sources[0].path.name}"
         best = choose_spelling(read, unsure, name)
         if best is not None and best in odd:
-            self.session.note(_words(role, column, best, odd[best]))
+            self.session.note(_spelling_note(role, column, best, odd[best]))
         return best
 
     def sql(self, source: Source, column: str) -> str:
-        """SQL of a column as DOUBLE; NULL where it holds no number."""
+        """SQL of a column as DOUBLE, by its spelling; NULL for what is no number."""
         role = self.roles[column]
         return number_sql(source, source.find(column, role), role, self.written[column])
 
     def missing(self, source: Source, column: str) -> str:
-        """SQL: whether a column has no value, or a word for none; never NULL."""
+        """SQL of whether a value is missing, or a word such as NA."""
         return is_missing_sql(source, source.find(column, self.roles[column]))
 
     def checked(self, source: Source, column: str) -> str:
-        """SQL of a column: NULL where its value is missing, infinite where it is no number, which
-        is always refused."""
+        """SQL of a column for applying: NULL where missing, infinity where it is no number (which
+        is refused later)."""
         x, missing = self.sql(source, column), self.missing(source, column)
         return f"CASE WHEN {x} IS NOT NULL THEN {x} WHEN NOT {missing} THEN 'inf'::DOUBLE END"
 
 
-def _survey(source: Source, column: str, role: str, tried: Sequence[NumberSpelling | None]) -> str:
-    """SQL of three lists: how many values each spelling reads; one of these that is no plain
-    number; and, of fractions and of percentages, one that a point and a comma read differently."""
+def _spelling_survey(
+    source: Source, column: str, role: str, tried: Sequence[NumberSpelling | None]
+) -> str:
+    """SQL that tells how a column spells numbers. For each spelling: how many values it reads, and
+    one that plain reading does not; and values that a point and a comma read differently."""
     place = source.find(column, role)
     columns = {f"s{i}": number_sql(source, place, role, one) for i, one in enumerate(tried)}
     for i, percent in enumerate((False, True)):
@@ -772,10 +781,10 @@ def _survey(source: Source, column: str, role: str, tried: Sequence[NumberSpelli
     )
 
 
-def _words(role: str, column: str, written: NumberSpelling, example: str) -> str:
-    """What to say of numbers that are no plain ones.
+def _spelling_note(role: str, column: str, written: NumberSpelling, example: str) -> str:
+    """A note that numbers are not spelled plainly, with an example.
 
-    >>> _words("score", "p", NumberSpelling(","), "0,75")
+    >>> _spelling_note("score", "p", NumberSpelling(","), "0,75")
     "scores (column 'p') are written with a decimal comma: '0,75' is read as 0.75"
     """
     many = "probabilities" if role == "probability" else f"{role}s"
@@ -807,13 +816,13 @@ BOTH = r"\1\2"
 
 
 def text_sql(source: Source, column: int) -> str:
-    """SQL of a column's values as they stand: JSON strings unwrapped, all else untouched."""
+    """SQL of a column's values as text of the file; strings of JSON lose their quotes."""
     expression = source.columns[column]
     return f"({expression} ->> '$')" if source.types[column] == "JSON" else expression
 
 
 def json_sql(source: Source, column: int) -> str:
-    """SQL of a column's values for JSON; a NaN or an infinite number makes the query fail."""
+    """SQL of a column's values for a JSON output. NaN and infinite numbers make the query fail."""
     expression, kind = source.columns[column], source.types[column]
     if not FLOATING.search(kind):
         return expression
@@ -832,7 +841,7 @@ def json_sql(source: Source, column: int) -> str:
 def number_sql(
     source: Source, column: int, role: str, written: NumberSpelling | None = None
 ) -> str:
-    """SQL that reads a column as DOUBLE; NULL where it holds no number.
+    """SQL that reads a column as DOUBLE; NULL for what is no number.
 
     Truth values count as 1 and 0, also where they are words, as in CSV. ``written`` is how text
     spells numbers; None for plain ones.
@@ -846,35 +855,30 @@ def number_sql(
     word = text_sql(source, column)
     if not holds_text(source, column):
         return f"TRY_CAST({word} AS DOUBLE)"
-    if written is not None:
-        return _spelled(word, written)
+    if written is not None:  # the digits and the decimal mark are cast
+        bare = f"trim({word})"
+        digits = f"regexp_replace({bare}, {literal(written.dropped)}, '', 'g')"
+        plain = f"replace({digits}, ',', '.') || {literal(written.ending)}"
+        fits = f"regexp_full_match({bare}, {literal(written.pattern)})"
+        return f"CASE WHEN {fits} THEN TRY_CAST({plain} AS DOUBLE) END"
     odd = f"contains({word}, '_') OR contains({word}, '+-')"  # DuckDB takes 1_0 for 10, +-1 for -1
     truth = f"CASE lower(trim({word})) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
     return f"CASE WHEN NOT ({odd}) THEN coalesce(TRY_CAST({word} AS DOUBLE), {truth}) END"
 
 
-def _spelled(word: str, written: NumberSpelling) -> str:
-    """SQL of a number that is not a plain one: its digits and decimal mark are cast as such."""
-    bare = f"trim({word})"
-    digits = f"regexp_replace({bare}, {literal(written.dropped)}, '', 'g')"
-    plain = f"replace({digits}, ',', '.') || {literal(written.ending)}"
-    fits = f"regexp_full_match({bare}, {literal(written.pattern)})"
-    return f"CASE WHEN {fits} THEN TRY_CAST({plain} AS DOUBLE) END"
-
-
 def holds_text(source: Source, column: int) -> bool:
-    """Whether a column's numbers are written as text."""
+    """Whether the numbers of a column come as text."""
     return source.types[column] in ("VARCHAR", "JSON")
 
 
 def is_missing_sql(source: Source, column: int) -> str:
-    """SQL: whether a column of numbers has no value, or a word for none; never NULL."""
+    """SQL of whether a number is missing, or a word such as NA. It is never NULL."""
     word = f"({text_sql(source, column)})::VARCHAR"
     return f"coalesce({is_one_of_sql(word, MISSING_WORDS)}, true)"
 
 
 def label_sql(source: Source, column: int) -> str:
-    """SQL of a label as text, NULL where there is none."""
+    """SQL of a label as text; NULL where it is missing."""
     kind, expression = source.types[column], source.columns[column]
     if NESTED.match(kind):
         raise InputError(
@@ -891,7 +895,7 @@ def label_sql(source: Source, column: int) -> str:
 
 
 def segment_sql(source: Source, column: int) -> str:
-    """SQL of the segment that a row is in, NULL where there is none."""
+    """SQL of a row's segment; NULL where it is missing."""
     kind, expression = source.types[column], source.columns[column]
     if not SEGMENTS.match(kind):
         raise InputError(
@@ -911,7 +915,7 @@ def segment_sql(source: Source, column: int) -> str:
 
 
 def segment_key_sql(source: Source, column: int, keys: KeySpelling) -> str:
-    """SQL of the segment as text, to be found among the keys of a calibrator.
+    """SQL of a row's segment as text, spelled like the keys of the calibrator.
 
     Where the keys are whole numbers, truth values are 1 and 0, as they are in a fit, and numbers
     are told by their value: 07, 7.0 and 7 are the same.
@@ -934,7 +938,7 @@ def segment_key_sql(source: Source, column: int, keys: KeySpelling) -> str:
 
 
 def is_one_of_sql(expression: str, words: Sequence[str]) -> str:
-    """SQL: whether a text, in small letters and without blanks around it, is one of the words.
+    """SQL of whether a text is one of some words, blanks and case aside.
 
     Not by IN or list_contains: either becomes a join, and a join does not keep the order of rows.
     """

@@ -81,8 +81,8 @@ def apply_file(
     options: ApplyOptions,
     new_segments: NewSegments,
 ) -> int:
-    """Copy files to ``out`` with one more column, or one for each of several classes; the number
-    of rows written.
+    """Copy files to ``out`` with a column of probabilities, or one for each class; the number of
+    rows.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def apply_file(
     check_different_files({"the output": out}, [source.path for source in sources])
     for source in sources:
         refuse_changed(source, out)
-    job = _Job(session, fitted, sources, out, options, new_segments)
+    job = _ApplyJob(session, fitted, sources, out, options, new_segments)
     if stream:  # rows cannot be taken back: ask before the first one
         job.numbers.respell()
     while True:
@@ -132,8 +132,8 @@ def apply_file(
         new_segments.rows = new_segments.new = 0
 
 
-class _Job:
-    """What is applied to which rows, and where they go.
+class _ApplyJob:
+    """One run of `apply_file`: the calibrator, the files that are read, and the output.
 
     ``names`` are the columns of the output, ``added`` the new ones.
     """
@@ -164,7 +164,7 @@ class _Job:
         self.map, self.spellings = segment_keys(fitted.map)
 
     def _encoding(self) -> Encoding:
-        """Of the output: for CSV that of the files, if all have one; all else is UTF-8."""
+        """The encoding of the output: for CSV that of the files if they agree, else UTF-8."""
         found = dict.fromkeys(source.encoding for source in self.sources)
         first, *others = found
         if output_kind(self.out)[0] != "csv" or all(one.utf8 for one in found):
@@ -180,9 +180,9 @@ class _Job:
         return first
 
     @contextmanager
-    def _written(self) -> Iterator[tuple[Path, bool]]:
-        """The file that DuckDB writes, and whether it is compressed there. One in another encoding
-        is made of it at the end."""
+    def _output_file(self) -> Iterator[tuple[Path, bool]]:
+        """A temporary file for DuckDB to write, and whether DuckDB compresses it. At the end it
+        becomes the output, encoded if need be."""
         packed = output_kind(self.out)[2]
         with whole_file(self.out) as temporary:
             if self.encoding.utf8:
@@ -196,7 +196,8 @@ class _Job:
             plain.unlink()
 
     def copy(self) -> int:
-        """Copy the rows with their numbers read in one way; how many there are."""
+        """Read, calibrate and write all rows; the number of rows. StopError if some cannot be
+        calibrated."""
         session, options = self.session, self.options
         watch = BlockWatch(self.fitted.expects, options.on_range)
         spelled = [SpelledCategories(one) if one.nominal else None for one in self.beside]
@@ -205,11 +206,11 @@ class _Job:
         with (
             session.function(FUNCTION, self._calibrating(watch, spelled), gives),
             session.function(SET, member_setter(), "VARCHAR"),
-            self._written() as (temporary, packed),
+            self._output_file() as (temporary, packed),
         ):
-            command, header = self._copy(temporary, packed)
+            command, header = self._copy_command(temporary, packed)
             try:
-                with _ordered(session, command):
+                with _rows_in_order(session, command):
                     written = int(session.query(command)[0][0]) - header
             except InputError as failed:
                 if StopError.__name__ in str(failed):
@@ -224,7 +225,8 @@ class _Job:
     def _calibrating(
         self, watch: BlockWatch, spelled: Sequence[SpelledCategories | None]
     ) -> Callable[..., Any]:
-        """The calibrator as a function of Arrow columns: scores, and then segments or features.
+        """The calibrator as a function that SQL calls with blocks of rows: scores, then segments or
+        features.
 
         NULL is a missing score or segment, infinity a wrong number. Of several classes each row
         gets a list of probabilities.
@@ -271,12 +273,12 @@ class _Job:
 
         return of_block
 
-    def _copy(self, temporary: Path, packed: bool) -> tuple[str, int]:
-        """The COPY command for the output's kind, and how many of its rows are a header."""
+    def _copy_command(self, temporary: Path, packed: bool) -> tuple[str, int]:
+        """The COPY command, and how many of its rows are a header."""
         names, out, first, header = self.names, self.out, self.sources[0], 0
         kind, ending, _ = output_kind(out)
         lines = first.kind == kind == "json"  # the text of a row need not be touched
-        rows = " UNION ALL ".join(self._rows(source, kind, lines) for source in self.sources)
+        rows = " UNION ALL ".join(self._output_rows(source, kind, lines) for source in self.sources)
         columns = [f"o{i}" for i in range(len(names))]
         lower = [name.lower() for name in names]
         repeated = [name for name in names if lower.count(name.lower()) > 1 or not name]
@@ -307,8 +309,8 @@ class _Job:
         command = f"COPY ({query}) TO {literal(str(temporary))} ({options}, USE_TMP_FILE false)"
         return command, header
 
-    def _rows(self, source: Source, kind: str, lines: bool) -> str:
-        """SQL of the output's columns, or of its lines of JSON."""
+    def _output_rows(self, source: Source, kind: str, lines: bool) -> str:
+        """SQL of a file's rows with the new columns; where ``lines``, of its lines of JSON."""
         numbers, options = self.numbers, self.options
         given = [numbers.checked(source, column) for column in options.scores]
         for segment, spelling in zip(options.segments, self.spellings, strict=True):
@@ -325,15 +327,15 @@ class _Job:
             relation = f"(SELECT *, {made} AS {MADE} FROM {relation})"
             new = {name: f"{MADE}[{i}]" for i, name in enumerate(self.added, start=1)}
         if lines:
-            return f"SELECT {_line(source, new)} AS o0 FROM {relation}"
+            return f"SELECT {_json_lines(source, new)} AS o0 FROM {relation}"
         written = [numbers.written[column] for column in options.scores]
         comma = any(one is not None and one.decimal == "," for one in written)
         if kind == "csv" and comma:  # as the scores are written
             new = {name: f"replace(({sql})::VARCHAR, '.', ',')" for name, sql in new.items()}
-        return f"SELECT {_listed(source, new, self.names, kind)} FROM {relation}"
+        return f"SELECT {_output_columns(source, new, self.names, kind)} FROM {relation}"
 
     def refuse(self) -> None:
-        """Say which rows cannot be calibrated, once it is known that there are some."""
+        """Raise the InputError that says which rows cannot be calibrated, and why."""
         session, sources, options = self.session, self.sources, self.options
         missing = [replace(MISSING, advice=LEFT_OUT)] if options.on_missing == "error" else []
         of_scores, known = list(missing), self.fitted.expects
@@ -353,8 +355,8 @@ class _Job:
 
 
 @contextmanager
-def _ordered(session: Session, command: str) -> Iterator[None]:
-    """Write rows in order: by one thread where the plan would not write batches in order."""
+def _rows_in_order(session: Session, command: str) -> Iterator[None]:
+    """Make sure that the rows of a COPY keep their order, with one thread where that is needed."""
     plan = " ".join(str(row[1]) for row in session.query(f"EXPLAIN {command}"))
     if re.search("batch.copy", plan, re.IGNORECASE):
         yield
@@ -367,9 +369,8 @@ def _ordered(session: Session, command: str) -> Iterator[None]:
         session.query(f"SET threads = {threads}")
 
 
-def _listed(source: Source, new: Mapping[str, str], names: list[str], kind: str) -> str:
-    """SQL of the output's columns. In CSV, strings of JSON lose their quotes; in JSON, NaN and
-    infinite numbers are refused."""
+def _output_columns(source: Source, new: Mapping[str, str], names: list[str], kind: str) -> str:
+    """SQL of all columns of the output, as its kind of file needs them."""
     places: dict[str, list[int]] = {}
     for i, name in enumerate(source.names):
         places.setdefault(name, []).append(i)
@@ -380,8 +381,9 @@ def _listed(source: Source, new: Mapping[str, str], names: list[str], kind: str)
     return ", ".join(f"{sql} AS o{i}" for i, sql in enumerate(chosen))
 
 
-def _line(source: Source, new: Mapping[str, str]) -> str:
-    """SQL of the lines of JSON as they came, with new keys added, or their values replaced."""
+def _json_lines(source: Source, new: Mapping[str, str]) -> str:
+    """SQL of the lines of a JSON file with new keys added, or replaced. All else stays as it
+    came."""
     values = {name: f"to_json({sql})::VARCHAR" for name, sql in new.items()}
     own = len(source.names) - source.folders
     members = {
@@ -407,14 +409,16 @@ _RAW = "FORMAT csv, HEADER false, DELIMITER '\x01', QUOTE '', ESCAPE ''"
 
 
 def refuse_changed(source: Source, out: Path) -> None:
-    """Refuse a Parquet file with columns that DuckDB would change: it has no decimals of more than
-    38 digits, no durations, and no structs with names that differ only in case or are empty."""
+    """Refuse a Parquet file with columns that DuckDB cannot write as they are: very long decimals,
+    durations, and structs with ambiguous names."""
     if source.kind != "parquet":
         return
     pyarrow = import_extra("pyarrow", extra="cli")
     schema = import_extra("pyarrow.parquet", extra="cli").read_schema(source.path)
     parquet = output_kind(out)[0] == "parquet"  # elsewhere a duration is a number anyway
-    lost = [f"{f.name!r} ({f.type})" for f in schema if _changes(pyarrow.types, f.type, parquet)]
+    lost = [
+        f"{f.name!r} ({f.type})" for f in schema if _duckdb_changes(pyarrow.types, f.type, parquet)
+    ]
     if lost:
         raise InputError(
             f"{out.name} cannot hold the values of {', '.join(lost[:8])} of {source.path.name}. "
@@ -422,33 +426,34 @@ def refuse_changed(source: Source, out: Path) -> None:
         )
 
 
-def _changes(types: Any, kind: Any, parquet: bool) -> bool:
+def _duckdb_changes(types: Any, kind: Any, parquet: bool) -> bool:
+    """Whether DuckDB would change values of an Arrow type."""
     if types.is_decimal256(kind) or (parquet and types.is_duration(kind)):
         return True
     if types.is_dictionary(kind):
-        return _changes(types, kind.value_type, parquet)
+        return _duckdb_changes(types, kind.value_type, parquet)
     inner = [kind.field(i) for i in range(kind.num_fields)]
     if types.is_struct(kind) and len({f.name.lower() for f in inner} - {""}) < len(inner):
         return True
-    return any(_changes(types, f.type, parquet) for f in inner)
+    return any(_duckdb_changes(types, f.type, parquet) for f in inner)
 
 
 # --- The function that DuckDB calls for blocks of rows: scores in, probabilities out --------------
 
 
 class StopError(Exception):
-    """A score cannot be calibrated; which one is found out afterwards."""
+    """Some row cannot be calibrated. Which one is found out afterwards."""
 
 
 class BlockWatch(RangeWatch):
-    """Watches scores that come block by block: refuses some, moves some, counts the far ones."""
+    """`RangeWatch` for scores that come in blocks from several threads."""
 
     def __init__(self, known: ScoreRange | None, on_range: str) -> None:
         super().__init__(known, on_range)
         self.blocks: list[tuple[int, int, int]] = []  # threads append to it
 
     def of_block(self, scores: Array, name: str) -> Array:
-        """The scores of a block as the map gets them."""
+        """The scores of a block, clipped if asked for. Those far from the fit are counted."""
         known = self.known
         if known is None:
             return scores
@@ -461,6 +466,6 @@ class BlockWatch(RangeWatch):
         return scores
 
     def warn_at_end(self, column: str) -> None:
-        """Warn if most of all scores lay beyond those of the fit."""
+        """Warn if most scores of all blocks lay outside the range of the fit."""
         below, above, rows = (sum(part) for part in zip((0, 0, 0), *self.blocks, strict=True))
         self.warn(below, above, rows, column)

@@ -51,8 +51,7 @@ from calibrant.errors import InputError, import_extra
 
 @dataclass
 class FileRows(RowsOfFiles):
-    """The rows of files as DuckDB reads them. Rows that are held in memory have several ``columns``
-    of scores, or one."""
+    """The rows of files as DuckDB reads them."""
 
     session: Session
     sources: list[Source]
@@ -80,12 +79,13 @@ class FileRows(RowsOfFiles):
 
     @functools.cached_property
     def frame(self) -> nw.LazyFrame[Any]:
-        """All rows, their columns called by their roles; labels are spelled as text."""
-        rows = " UNION ALL ".join(map(self._part, self.sources))
+        """All rows as a lazy frame, its columns named by their roles. Labels are text."""
+        rows = " UNION ALL ".join(map(self._rows_of_source, self.sources))
         frame: nw.LazyFrame[Any] = nw.from_native(self.session.relation(rows))
         return frame
 
-    def _part(self, source: Source) -> str:
+    def _rows_of_source(self, source: Source) -> str:
+        """SQL of the rows of one file, its columns named by their roles."""
         columns = {}
         for role, name in self.names.roles().items():
             if role == "label":
@@ -97,9 +97,9 @@ class FileRows(RowsOfFiles):
         return self.selected(source, columns)
 
     def selected(self, source: Source, columns: Mapping[str, str]) -> str:
-        """SQL of the rows of a file that are kept, with columns by their names."""
+        """SQL of some columns of a file, without the rows that are left out."""
         listed = ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
-        kept = f" WHERE NOT ({self._lacks(source)})" if self.session.reading.drop else ""
+        kept = f" WHERE NOT ({self._lacks_a_value(source)})" if self.session.reading.drop else ""
         return f"SELECT {listed} FROM {source.relation}{kept}"
 
     def label(self, source: Source) -> str:
@@ -112,8 +112,8 @@ class FileRows(RowsOfFiles):
 
     # --- rows without a value -------------------------------------------------------------------
 
-    def _lacks(self, source: Source) -> str:
-        """SQL: whether a row has no label, score or weight."""
+    def _lacks_a_value(self, source: Source) -> str:
+        """SQL of whether a row has no label, score or weight."""
         label = self.label(source)
         missing = [f"{label} IS NULL"]
         if self.absent:
@@ -125,7 +125,7 @@ class FileRows(RowsOfFiles):
 
     @functools.cached_property
     def absent(self) -> list[str]:
-        """Words for "no label" in CSV files."""
+        """The words that mean "no label" in these CSV files."""
         if self.sources[0].kind != "csv":
             return []
         parts = (f"SELECT {self.label(s)} AS label FROM {s.relation}" for s in self.sources)
@@ -134,18 +134,19 @@ class FileRows(RowsOfFiles):
 
     @functools.cached_property
     def dropped(self) -> int:
-        return self._lacking() if self.session.reading.drop else 0
+        return self._count_lacking() if self.session.reading.drop else 0
 
-    def _lacking(self) -> int:
-        """How many rows have no label, score or weight: those that --missing drop leaves out."""
+    def _count_lacking(self) -> int:
+        """How many rows have no label, score or weight."""
         counts = (
-            f"(SELECT count(*) FROM {s.relation} WHERE {self._lacks(s)})" for s in self.sources
+            f"(SELECT count(*) FROM {s.relation} WHERE {self._lacks_a_value(s)})"
+            for s in self.sources
         )
         return int(self.session.query(f"SELECT {' + '.join(counts)}")[0][0])
 
     @property
-    def _needed(self) -> str:
-        """The roles of which a row must have a value, in words."""
+    def _needed_roles(self) -> str:
+        """What a row must have, in words: score, weight, label."""
         return " or no ".join(dict.fromkeys((*self.numbers.roles.values(), "label")))
 
     def facts(self, rows: int | None) -> dict[str, Any]:
@@ -154,7 +155,7 @@ class FileRows(RowsOfFiles):
             total = "" if rows is None else f" of {rows + self.dropped:,}"
             were = "was" if self.dropped == 1 else "were"
             self.session.note(
-                f"{self.dropped:,}{total} rows {were} dropped: no {self._needed} there"
+                f"{self.dropped:,}{total} rows {were} dropped: no {self._needed_roles} there"
             )
         if self.columns:
             del found["score_column"]
@@ -165,7 +166,7 @@ class FileRows(RowsOfFiles):
         return LazyRows(self.frame, self.names, coding, self._run)
 
     def _run(self, ask: Callable[[], Any]) -> Any:
-        """Run a query; BadRowsError where the reader itself stumbles over a value.
+        """Run a query. BadRowsError where DuckDB's reader fails on a value.
 
         DuckDB moves a TRY_CAST into its reader of CSV, and there it fails.
         """
@@ -202,22 +203,23 @@ class FileRows(RowsOfFiles):
         self.refuse_labels()
 
     def refuse_numbers(self) -> None:
-        """An InputError for scores or weights that are no numbers, when there are some."""
+        """Raise an InputError if some scores or weights are wrong; return if all are right."""
         missing = () if self.session.reading.drop else (MISSING,)
         for column, role in self.numbers.roles.items():
             of_weights = (NEGATIVE, HEAVY) if column == self.names.weight else ()
-            self._check(column, role, TEXT, *missing, INFINITE, *of_weights)
+            self._refuse_values(column, role, TEXT, *missing, INFINITE, *of_weights)
 
     def refuse_outside(self) -> None:
-        self._check(self.names.score, self.role, OUTSIDE)
+        self._refuse_values(self.names.score, self.role, OUTSIDE)
 
     def refuse_missing_labels(self) -> None:
-        """An InputError for missing labels, when there are some."""
-        self._check(self.names.label, "label", MISSING, absent=self.absent)
+        """Raise an InputError if some labels are missing; return if none is."""
+        self._refuse_values(self.names.label, "label", MISSING, absent=self.absent)
 
-    def _check(
+    def _refuse_values(
         self, column: str, role: str, *checks: Check, absent: Sequence[str] = MISSING_WORDS
     ) -> None:
+        """Raise an InputError if values of a column fail one of these checks."""
         refuse(
             self.session,
             self.sources,
@@ -230,13 +232,13 @@ class FileRows(RowsOfFiles):
         )
 
     def _missing_advice(self, seen: int) -> str:
-        """What to do about missing values where other columns have more than the ones seen."""
-        rows = self._lacking()
+        """Advice for rows without a value, where other columns lack more; else nothing."""
+        rows = self._count_lacking()
         if rows <= seen:
             return ""
         return (
-            f"In all, {rows:,} rows have no {self._needed}: drop them with --missing drop, or fill "
-            "them in first."
+            f"In all, {rows:,} rows have no {self._needed_roles}: drop them with --missing drop, "
+            "or fill them in first."
         )
 
     def refuse_labels(self) -> None:
@@ -251,7 +253,7 @@ class FileRows(RowsOfFiles):
     # --- rows that are held in memory -----------------------------------------------------------
 
     def classes(self) -> dict[Any, Label]:
-        """The different labels of all rows, by their spellings."""
+        """The different labels of all rows, by their spelling in the file."""
         values = self.labels(None)
         if not values:
             self.refuse_labels()
@@ -263,12 +265,11 @@ class FileRows(RowsOfFiles):
         return values
 
     def with_scores(self, columns: Sequence[str]) -> FileRows:
-        """The rows with these columns of scores, of all of which a row must have a value."""
+        """The same rows with other columns of scores, one for each class."""
         return replace(self, names=self.names._replace(score=columns[0]), columns=columns)
 
     def read(self, codes: Mapping[Any, int], features: Sequence[str] = ()) -> RowsRead:
-        """The scores, the codes of the labels by their spellings, and other columns as they are; an
-        InputError that says what is wrong with which rows."""
+        """Read all rows into memory; an InputError says which rows are wrong."""
         self.numbers.respell()
         try:
             return self.session.call(lambda: self._read(codes, features))
@@ -299,14 +300,14 @@ class FileRows(RowsOfFiles):
         scores, weights, labels, count = [], [], [], 0
         others: list[list[Any]] = [[] for _ in features]
         try:
-            while (batch := _next(reader)) is not None:
+            while (batch := _next_batch(reader)) is not None:
                 rest = batch.columns
-                scores.append(_finite([rest.pop(0) for _ in columns]))
+                scores.append(_finite_columns([rest.pop(0) for _ in columns]))
                 if weight:
-                    weights.append(_finite([rest.pop(0)])[:, 0])
+                    weights.append(_finite_columns([rest.pop(0)])[:, 0])
                     if ((weights[-1] < 0.0) | (weights[-1] > HEAVIEST)).any():
                         raise BadRowsError
-                labels.append(_coded(rest.pop(0), codes))
+                labels.append(_codes_of_labels(rest.pop(0), codes))
                 for parts, column in zip(others, rest, strict=True):
                     parts.append(column)
                 count += len(batch)
@@ -336,8 +337,8 @@ BATCH, MOST_NUMBERS = 100_000, 2**29
 
 
 class RowsRead(NamedTuple):
-    """Columns of scores, the code of each row's label, weights, and a frame of other columns; None
-    where there are none."""
+    """Rows in memory: scores, the code of each label, weights, and a frame of features. The last
+    two may be None."""
 
     scores: Array
     codes: Index
@@ -346,7 +347,7 @@ class RowsRead(NamedTuple):
 
 
 def refuse_many(rows: int, columns: int) -> None:
-    """Refuse more scores than are held in memory."""
+    """Refuse more scores than fit into memory."""
     if rows * columns > MOST_NUMBERS:
         raise InputError(
             "scores of several classes are held in memory, so there must be at most "
@@ -355,8 +356,8 @@ def refuse_many(rows: int, columns: int) -> None:
         )
 
 
-def _next(reader: Any) -> Any:
-    """The next rows; None at the end."""
+def _next_batch(reader: Any) -> Any:
+    """The next batch of rows; None at the end."""
     try:
         return reader.read_next_batch()
     except StopIteration:
@@ -365,16 +366,16 @@ def _next(reader: Any) -> Any:
         raise BadRowsError from error
 
 
-def _finite(columns: Sequence[Any]) -> Array:
-    """Arrow columns side by side; BadRowsError where one holds no finite number."""
+def _finite_columns(columns: Sequence[Any]) -> Array:
+    """Arrow columns as an array. BadRowsError where a value is no finite number."""
     made = np.column_stack([column.to_numpy(zero_copy_only=False) for column in columns])
     if not np.isfinite(made).all():
         raise BadRowsError
     return made.astype(np.float64, copy=False)
 
 
-def _coded(spelled: Any, codes: Mapping[Any, int]) -> Index:
-    """The codes of labels; BadRowsError where one is missing or not known."""
+def _codes_of_labels(spelled: Any, codes: Mapping[Any, int]) -> Index:
+    """The code of each label. BadRowsError where one is missing or not known."""
     if spelled.null_count:
         raise BadRowsError
     words = spelled.dictionary_encode()
@@ -391,7 +392,8 @@ def _coded(spelled: Any, codes: Mapping[Any, int]) -> Index:
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that can be wrong with a value: the SQL that says so, and the words for it."""
+    """Something that may be wrong with a value: the SQL that finds it, and the words that say
+    it."""
 
     sql: str
     must: str
@@ -428,7 +430,7 @@ def refuse(
     written: NumberSpelling | None = None,
     missing_advice: Callable[[int], str] | None = None,
 ) -> None:
-    """Raise an InputError for the first of the checks that some row fails; return if none does.
+    """Raise an InputError for the first check that some row fails; return if none fails.
 
     ``missing_advice`` is told how many values of the column are missing. It says what to do where
     other columns lack more, and nothing where the advice of the check will do.
@@ -453,7 +455,7 @@ def refuse(
             raise InputError(
                 f"{role} column {column!r} must {check.must}: {seen[check]:,} of {total:,} rows "
                 f"{check.came} (first: {shown}data row {row:,} of {file}). "
-                f"{told or _advice(check, value)}"
+                f"{told or _advice_on_value(check, value)}"
             )
 
 
@@ -465,7 +467,8 @@ def _counts_of_wrong(
     absent: Sequence[str],
     written: NumberSpelling | None,
 ) -> str:
-    """SQL: the number of rows, then for each check its count, first row and the value there."""
+    """SQL: the number of rows; then for each check how many fail, the first of them, and its
+    value."""
     place = source.find(column, role)
     if role in ("label", "segment"):
         raw, value = label_sql(source, place), "NULL::DOUBLE"
@@ -480,7 +483,8 @@ def _counts_of_wrong(
     )
 
 
-def _advice(check: Check, value: str | None) -> str:
+def _advice_on_value(check: Check, value: str | None) -> str:
+    """What to do about a wrong value."""
     if check is TEXT and value and value.strip().endswith("%"):
         return "Write a percent sign after all of them, or after none: 0.5 for 50%."
     if check is TEXT and value and re.match(r"\s*[-+]?[0-9.,]*[.,][0-9]+\s*$", value):
@@ -507,7 +511,7 @@ SHOWN = 6
 def refuse_sums(
     session: Session, sources: Sequence[Source], columns: Sequence[str], *, role: str, advice: str
 ) -> None:
-    """Raise an InputError if some rows are not in [0, 1] with the sum 1; return if all are."""
+    """Raise an InputError if the scores of some row do not lie in [0, 1] with the sum 1."""
     bad, total, first = 0, 0, ""
     for source in sources:
         counted, wrong, row, values = session.query(_survey_of_sums(source, columns, role))[0]
@@ -526,7 +530,8 @@ def refuse_sums(
 
 
 def _survey_of_sums(source: Source, columns: Sequence[str], role: str) -> str:
-    """SQL: rows, rows that are no distributions, the first of these, and its values."""
+    """SQL: the number of rows, how many are no distributions, the first of these, and its
+    values."""
     given = ", ".join(number_sql(source, source.find(name, role), role) for name in columns)
     near = sum_tolerance(len(columns))
     wrong = f"list_min(x) < 0 OR list_max(x) > 1 OR abs(list_sum(x) - 1) > {near!r}"

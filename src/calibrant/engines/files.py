@@ -58,7 +58,7 @@ SEPARATORS = (",", ";", "\t", "|")
 def find_column(
     names: Sequence[str], name: str, role: str = "", *, file: str, kind: str = ""
 ) -> int:
-    """The place of a column among those of a file, or an InputError that lists them.
+    """The number of a column, by its name; an InputError with the names there are if it is missing.
 
     Blanks around names do not count unless they tell columns apart.
     """
@@ -73,7 +73,7 @@ def find_column(
     said, hint = unknown_column(name, role, names, file), ""
     if above := nameless(names):
         hint = f" {above}"
-    elif kind == "csv" and all(map(_is_number, names)):
+    elif kind == "csv" and all(number_of(name) is not None for name in names):
         hint = " These look like data: the file needs a header line with the columns' names."
     elif kind == "csv" and len(names) == 1:
         hint = " Only one column was found: separate fields by a comma, semicolon, tab or |."
@@ -81,7 +81,7 @@ def find_column(
 
 
 def nameless(names: Sequence[str]) -> str:
-    """What to do about columns without a name, as those below a title are; empty if all have one.
+    """Advice where columns have no name, as below a title; empty where all have one.
 
     The first may do without: it is an index, rather.
 
@@ -97,7 +97,7 @@ def nameless(names: Sequence[str]) -> str:
 
 
 def find_files(patterns: Sequence[str | os.PathLike[str]]) -> list[Path]:
-    """The files that names and globs stand for, each once, in the order given (globs sorted).
+    """The files that names and globs stand for, each once. Globs are sorted.
 
     A file with two names, by a link or by another spelling, is one.
     """
@@ -152,7 +152,7 @@ def is_calibrator(path: str | os.PathLike[str]) -> bool:
 
 
 def _own_format(path: Path) -> str:
-    """What a JSON file of calibrant's own says that it is; nothing for all other files."""
+    """The format that a JSON file of calibrant names; empty for other files."""
     try:
         with path.open("rb") as stream:
             start = stream.read(256)
@@ -163,7 +163,7 @@ def _own_format(path: Path) -> str:
 
 
 def refuse_url(name: str) -> None:
-    """Refuse a place that is not on this machine."""
+    """Refuse a URL: files must be on this machine."""
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", name):
         raise InputError(
             f"files must be on this machine, but {name} came. Copy it here, or use the engine "
@@ -172,7 +172,7 @@ def refuse_url(name: str) -> None:
 
 
 def kind_of(path: Path) -> tuple[str, str, bool]:
-    """The kind of a file, its ending and whether it is compressed, all told from its name.
+    """The kind of a file, its ending, and whether it is compressed, by its name.
 
     >>> kind_of(Path("scores.TSV.gz"))
     ('csv', '.tsv', True)
@@ -190,7 +190,7 @@ def kind_of(path: Path) -> tuple[str, str, bool]:
 
 
 def output_kind(path: Path) -> tuple[str, str, bool]:
-    """The same of a file to be written; sheets are only read.
+    """`kind_of` for a file to be written. Sheets are refused.
 
     >>> output_kind(Path("scores.xlsx"))
     Traceback (most recent call last):
@@ -209,7 +209,7 @@ def output_kind(path: Path) -> tuple[str, str, bool]:
 
 
 def one_kind(kinds: Mapping[str, str]) -> str:
-    """The kind of all files, or an InputError that names a file of each kind."""
+    """The one kind that all files have; several kinds are refused."""
     if len(kinds) > 1:
         raise InputError(
             f"files must be of one kind, but {' and '.join(kinds.values())} came. Run once for "
@@ -219,7 +219,7 @@ def one_kind(kinds: Mapping[str, str]) -> str:
 
 
 def refuse_different(files: Sequence[tuple[str, Sequence[str]]]) -> None:
-    """Refuse files, given as (name, columns), whose columns are not those of the first."""
+    """Refuse files that do not all have the same columns."""
     for name, others in files[1:]:
         first, names = files[0]
         if sorted(others) != sorted(names):
@@ -230,19 +230,12 @@ def refuse_different(files: Sequence[tuple[str, Sequence[str]]]) -> None:
             )
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
 # --- Sheets of Excel and OpenDocument files as CSV text, which is then read like any other --------
 
 
 def sheet_as_csv(path: Path, to: IO[str], wanted: Sequence[str] = ()) -> str:
-    """Write the sheet that has the columns wanted as CSV; what to say of it, if there are others.
+    """Write a sheet of a workbook as CSV: the one that has most of the wanted columns. Returns a
+    note if there are other sheets.
 
     Parameters
     ----------
@@ -270,7 +263,7 @@ def sheet_as_csv(path: Path, to: IO[str], wanted: Sequence[str] = ()) -> str:
             f"{path.name} cannot be read as an Excel or OpenDocument file: {wrong}. Is it whole, "
             "and of the kind that its ending says?"
         ) from wrong
-    found = {name: rows for name in book.sheet_names if (rows := _rows(book, name))}
+    found = {name: rows for name in book.sheet_names if (rows := _sheet_rows(book, name))}
     if not found:
         raise InputError(f"{path.name} is empty. It must hold a row of names and rows of data.")
     asked = {name.strip() for name in wanted}
@@ -286,18 +279,18 @@ def sheet_as_csv(path: Path, to: IO[str], wanted: Sequence[str] = ()) -> str:
     return f"{path.name}: the sheet {chosen!r} was read, of {others + 1}" if others else ""
 
 
-def _rows(book: Any, name: str) -> list[list[str]]:
-    """The rows of a sheet that are not empty, as text."""
+def _sheet_rows(book: Any, name: str) -> list[list[str]]:
+    """The rows of a sheet as text, without empty ones."""
     cells = book.get_sheet_by_name(name).to_python()
-    rows = ([_text(cell) for cell in row] for row in cells)
+    rows = ([_cell_text(cell) for cell in row] for row in cells)
     return [row for row in rows if any(text.strip() for text in row)]
 
 
-def _text(cell: Any) -> str:
-    """A cell's value as text.
+def _cell_text(cell: Any) -> str:
+    """The value of a cell as text.
 
-    >>> _text(7.0), _text(0.25), _text(True), _text("007"), _text(date(2026, 3, 1))
-    ('7', '0.25', 'true', '007', '2026-03-01')
+    >>> [_cell_text(cell) for cell in (7.0, 0.25, True, "007", date(2026, 3, 1))]
+    ['7', '0.25', 'true', '007', '2026-03-01']
     """
     if isinstance(cell, bool):
         return "true" if cell else "false"
@@ -322,7 +315,7 @@ PACKED = b"\x1f\x8b"
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How files are read.
+    """How files are read: decimal mark, missing values, standard input, encoding.
 
     Parameters
     ----------
@@ -359,7 +352,7 @@ class ReadOptions:
 
     @property
     def spelling(self) -> NumberSpelling | None:
-        """How numbers are read at first."""
+        """How numbers are spelled, if that was said; else None."""
         return None if self.decimal is None else NumberSpelling(self.decimal)
 
     @property
@@ -372,7 +365,7 @@ PLAIN_READING = ReadOptions()
 
 
 def spool(reading: ReadOptions, path: Path) -> Path:
-    """Copy standard input to a file that only this user can read; its name has an ending.
+    """Copy standard input to a file, so that it can be read more than once; its path.
 
     ``path`` is where the file goes, without an ending, in a folder that is removed by its owner.
     """
@@ -399,7 +392,7 @@ WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})$")
 
 
 def partitions_of(path: Path) -> dict[str, str | None]:
-    """What the folders of a path say, by name.
+    """The names and values in folders called NAME=VALUE, as {name: value}.
 
     >>> partitions_of(Path("sales/day=2024-05-01/land=fr%2Fca/x.parquet"))
     {'day': '2024-05-01', 'land': 'fr/ca'}
@@ -422,7 +415,8 @@ def partitions_of(path: Path) -> dict[str, str | None]:
 
 
 class CsvHeader(NamedTuple):
-    """What a CSV file says before its rows are read.
+    """What is known of a CSV file before its rows are read: names, separator, and where the rows
+    begin.
 
     ``above`` counts what stands above the header. ``rows`` and ``line_end`` are known where the
     wanted columns were found, else None.
@@ -436,8 +430,8 @@ class CsvHeader(NamedTuple):
 
 
 def read_csv_header(path: Path, wanted: Sequence[str] = (), *, counted: bool = True) -> CsvHeader:
-    """Read the header of a CSV file; the separator is the one that finds most of the columns
-    wanted; of equals, most columns; of equals, the likeliest.
+    """Read the header of a CSV file. The separator is the one that finds most of the wanted
+    columns.
 
     Where all of them are found, the records are counted as well, if that is asked for.
     """
@@ -456,7 +450,7 @@ def read_csv_header(path: Path, wanted: Sequence[str] = (), *, counted: bool = T
         names = [name.strip() for name in header.names]
         return len(asked.intersection(names)), len(names)
 
-    headers = [_header(path, separator, bool(told)) for separator in (told or likely)]
+    headers = [_csv_header(path, separator, bool(told)) for separator in (told or likely)]
     found = max(headers, key=fits)  # the first of equals
     separator, names = found.separator, {name.strip() for name in found.names}
     if not asked <= {*names, *partitions_of(path)}:
@@ -480,6 +474,7 @@ def read_csv_header(path: Path, wanted: Sequence[str] = (), *, counted: bool = T
 
 @contextmanager
 def _open_text(path: Path) -> Iterator[IO[str]]:
+    """A text file in UTF-8, open for reading."""
     with (
         _readable(path),
         open_bytes(path) as raw,
@@ -488,8 +483,8 @@ def _open_text(path: Path) -> Iterator[IO[str]]:
         yield stream
 
 
-def _header(path: Path, separator: str, told: bool) -> CsvHeader:
-    """The names in the first line that is not blank, and what stands above it."""
+def _csv_header(path: Path, separator: str, told: bool) -> CsvHeader:
+    """The header by one separator: the first line that is not blank."""
     above = CsvCounts()
     with _open_text(path) as stream:
         for fields in csv.reader(stream, delimiter=separator):
@@ -501,6 +496,7 @@ def _header(path: Path, separator: str, told: bool) -> CsvHeader:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
+    """Turn errors of reading a text file into an InputError."""
     try:
         yield
     except UnicodeDecodeError as wrong:
@@ -515,11 +511,11 @@ def _readable(path: Path) -> Iterator[None]:
 
 
 class NotUtf8Error(InputError):
-    """A text file is in another encoding."""
+    """The error of a text file that is not UTF-8."""
 
 
 def not_utf8(name: str, line: str = "") -> str:
-    """What to say of a text file in another encoding."""
+    """The error text for a file that is not UTF-8."""
     where = f" (line {line})" if line else ""
     return (
         f"{name} must be UTF-8 text, but it is not{where}. Name its encoding, for example "
@@ -549,14 +545,14 @@ CONTROLS = re.compile("[\x80-\x9f]")
 
 
 class Encoding(NamedTuple):
-    """How a text file spells letters: a name that Python knows, and the byte order mark."""
+    """The encoding of a text file: its name in Python, and the byte order mark."""
 
     name: str
     mark: bytes = b""
 
     @property
     def utf8(self) -> bool:
-        """Whether the text needs no decoding."""
+        """Whether it is UTF-8."""
         return self.name == "utf-8"
 
     def __str__(self) -> str:
@@ -583,7 +579,7 @@ def check_encoding(name: str) -> None:
 
 
 def encoding_of(path: Path, asked: str | None) -> Encoding | None:
-    """The encoding of a text file: by its byte order mark, else as asked for; None for neither."""
+    """The encoding of a text file: by its byte order mark, else as asked for, else None."""
     with _readable(path), open_bytes(path) as stream:
         start = stream.read(4)
     for mark, name in BYTE_ORDER_MARKS:
@@ -593,7 +589,7 @@ def encoding_of(path: Path, asked: str | None) -> Encoding | None:
 
 
 def decode_file(path: Path, encoding: Encoding, to: IO[bytes], *, guessed: bool = False) -> str:
-    """Copy a text file to UTF-8, block by block; what to say of it.
+    """Copy a text file to UTF-8. Returns a note for the user.
 
     ``guessed``: an InputError where the text is UTF-8 for the most part, with a few wrong bytes.
     """
@@ -608,7 +604,11 @@ def decode_file(path: Path, encoding: Encoding, to: IO[bytes], *, guessed: bool 
             try:
                 text = decoder.decode(block, ended)
             except UnicodeDecodeError as wrong:
-                raise InputError(_not_decoded(path.name, encoding, guessed)) from wrong
+                said = (
+                    f"{path.name} must be {encoding} text, but some bytes are none. Is it whole, "
+                    "and is that its encoding? Name another with --encoding."
+                )
+                raise InputError(not_utf8(path.name) if guessed else said) from wrong
             if not block.isascii():
                 if guessed:
                     found = SEQUENCES.findall(block)
@@ -634,15 +634,6 @@ def decode_file(path: Path, encoding: Encoding, to: IO[bytes], *, guessed: bool 
     return f"{path.name} was read as {encoding}{shown}" if encoding.mark else ""
 
 
-def _not_decoded(name: str, encoding: Encoding, guessed: bool) -> str:
-    if guessed:
-        return not_utf8(name)
-    return (
-        f"{name} must be {encoding} text, but some bytes are none. Is it whole, and is that its "
-        "encoding? Name another with --encoding."
-    )
-
-
 def encode_file(path: Path, encoding: Encoding, to: IO[bytes]) -> None:
     """Copy a text file from UTF-8 to another encoding, with its byte order mark."""
     to.write(encoding.mark)
@@ -657,7 +648,7 @@ def encode_file(path: Path, encoding: Encoding, to: IO[bytes]) -> None:
 
 
 def not_written(letter: str, encoding: Encoding) -> str:
-    """What to say of a letter that the encoding of the output lacks."""
+    """The error text for a letter that the output's encoding lacks."""
     return (
         f"the output is in {encoding}, as the file that is read, and {encoding} has no {letter!r}. "
         "Choose another name with --into, write .parquet or .jsonl, or save the file as 'CSV "
@@ -678,7 +669,7 @@ QUOTE, FEED, RETURN = 34, 10, 13
 
 @dataclass
 class CsvCounts:
-    """What a CSV file, or a part of it, holds by its bytes.
+    """Counts of lines, separators and line ends in a CSV file, by its bytes.
 
     Attributes
     ----------
@@ -703,14 +694,14 @@ class CsvCounts:
     inside: int = 0
 
     def add_record(self, fields: Sequence[str]) -> None:
-        """Count a record by its fields."""
+        """Count one more record, given by its fields."""
         self.lines += 1
         self.blank += not fields
         self.separators += max(len(fields) - 1, 0)
 
     @property
     def line_end(self) -> str | None:
-        """The one line end of the file, or None where there are several."""
+        """The line end of the file; None where it has several kinds."""
         if not self.returns:
             return "\n"
         if self.returns == self.pairs == self.feeds:
@@ -719,12 +710,11 @@ class CsvCounts:
 
 
 class _UnusualError(Exception):
-    """A quote stands where none should: only one record after another tells what it means."""
+    """A quote stands at an unusual place, so that records must be read one by one."""
 
 
 def count_records(path: Path, separator: str, columns: int, above: CsvCounts) -> tuple[int, str]:
-    """How many rows of data a CSV file holds, and how its lines end; an InputError where that
-    cannot be told for sure.
+    """The number of data rows of a CSV file, and its line end. A file that is ambiguous is refused.
 
     Parameters
     ----------
@@ -742,9 +732,9 @@ def count_records(path: Path, separator: str, columns: int, above: CsvCounts) ->
     lines are no rows, unless there is but one column.
     """
     try:
-        counted = _count(path, separator)
+        counted = _count_by_blocks(path, separator)
     except _UnusualError:
-        counted = _one_by_one(path, separator, columns, above)
+        counted = _count_by_records(path, separator, columns, above)
     if counted.line_end is None:
         raise InputError(
             f"{path.name} mixes line endings, so that it cannot be read safely. Make them alike "
@@ -754,13 +744,13 @@ def count_records(path: Path, separator: str, columns: int, above: CsvCounts) ->
     if columns > 1:
         records -= counted.blank - above.blank
     if counted.separators - above.separators != records * (columns - 1):
-        _one_by_one(path, separator, columns, above)  # which says where
+        _count_by_records(path, separator, columns, above)  # which says where
         raise InputError(f"{path.name} cannot be read safely: its fields do not add up.")
     return records - 1, counted.line_end
 
 
 def wrong_fields(name: str, line: Any, found: Any, columns: Any, shown: str = "") -> str:
-    """What to say of a line with more or fewer fields than the header."""
+    """The error text for a line with too many or too few fields."""
     what = f": {shown[:80]!r}" if shown else ""
     return (
         f"{name}: line {line} has {found} fields where the header has {columns}{what}. Quote "
@@ -769,21 +759,22 @@ def wrong_fields(name: str, line: Any, found: Any, columns: Any, shown: str = ""
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """The file, open for reading bytes; what ends in .gz is unpacked on the way."""
+    """A file, open for reading bytes; .gz is unpacked."""
     if path.suffix.lower() == ".gz":
         return gzip.open(path)  # type: ignore[return-value]
     return path.open("rb")
 
 
 def open_packed(path: Path, packed: bool) -> IO[bytes]:
-    """A file to write bytes to, compressed if ``packed``."""
+    """A file, open for writing bytes; compressed if ``packed``."""
     return gzip.open(path, "wb") if packed else path.open("wb")  # type: ignore[return-value]
 
 
 # --- by blocks ----------------------------------------------------------------------------------
 
 
-def _count(path: Path, separator: str) -> CsvCounts:
+def _count_by_blocks(path: Path, separator: str) -> CsvCounts:
+    """Count a CSV file in blocks of bytes, which is fast."""
     if not separator.isascii():
         raise _UnusualError
     counted, before, mark = CsvCounts(), FEED, ord(separator)
@@ -792,7 +783,7 @@ def _count(path: Path, separator: str) -> CsvCounts:
     def number(found: Flags) -> int:
         return int(np.count_nonzero(found))
 
-    for block, after in _blocks(path):
+    for block, after in _byte_blocks(path):
         if decoder is not None or not block.isascii():  # the text must be UTF-8
             decoder = decoder or codecs.getincrementaldecoder("utf-8")()
             decoder.decode(block)
@@ -800,7 +791,7 @@ def _count(path: Path, separator: str) -> CsvCounts:
         left, here, right = around[:-2], around[1:-1], around[2:]
         outside: Any = True
         if counted.inside or b'"' in block:
-            outside = _outside(counted, around, mark)
+            outside = _outside_quotes(counted, around, mark)
         counted.separators += number((here == mark) & outside)
         feeds = (here == FEED) & outside
         counted.feeds += number(feeds)
@@ -820,8 +811,8 @@ def _count(path: Path, separator: str) -> CsvCounts:
     return counted
 
 
-def _blocks(path: Path) -> Iterator[tuple[bytes, int]]:
-    """The bytes in blocks, each with the byte after it; a line end after the last."""
+def _byte_blocks(path: Path) -> Iterator[tuple[bytes, int]]:
+    """The bytes of a file in blocks, each with the first byte of the next block."""
     with open_bytes(path) as stream:
         held = stream.read(BLOCK).removeprefix(BOM)
         while following := stream.read(BLOCK):
@@ -832,9 +823,9 @@ def _blocks(path: Path) -> Iterator[tuple[bytes, int]]:
             yield held, FEED
 
 
-def _outside(counted: CsvCounts, around: NDArray[np.uint8], mark: int) -> Flags:
-    """Which bytes are outside of quotes, from these and one at each end; every quote must stand
-    where one may."""
+def _outside_quotes(counted: CsvCounts, around: NDArray[np.uint8], mark: int) -> Flags:
+    """Which bytes of a block are outside of quotes. _UnusualError where a quote stands at an
+    unusual place."""
     quotes = around[1:-1] == QUOTE
     inside = (np.cumsum(quotes, dtype=np.uint8) + np.uint8(counted.inside)) & 1
     places = np.flatnonzero(quotes)
@@ -853,8 +844,8 @@ def _outside(counted: CsvCounts, around: NDArray[np.uint8], mark: int) -> Flags:
 # --- one by one ---------------------------------------------------------------------------------
 
 
-def _one_by_one(path: Path, separator: str, columns: int, above: CsvCounts) -> CsvCounts:
-    """The same by Python's own reader, which tells the line of a mistake."""
+def _count_by_records(path: Path, separator: str, columns: int, above: CsvCounts) -> CsvCounts:
+    """Count a CSV file record by record, with Python's reader. It finds the line of a mistake."""
     counted, start = CsvCounts(), 1
     record: list[str] = []  # the lines of the record that is read
 
@@ -868,7 +859,7 @@ def _one_by_one(path: Path, separator: str, columns: int, above: CsvCounts) -> C
             for fields in reader:
                 counted.add_record(fields)
                 if counted.lines > above.lines:
-                    _check(path.name, start, fields, columns, record)
+                    _check_fields(path.name, start, fields, columns, record)
                 last = record[-1]
                 counted.feeds += last.endswith("\n")
                 counted.returns += last.endswith(("\r", "\r\n"))
@@ -876,13 +867,13 @@ def _one_by_one(path: Path, separator: str, columns: int, above: CsvCounts) -> C
                 start = reader.line_num + 1
                 record.clear()
         except csv.Error as wrong:
-            said = _words(str(wrong), _shown(record))
+            said = _csv_mistake(str(wrong), _start_of_record(record))
             raise InputError(f"{path.name}: line {start} has a {said}") from wrong
     return counted
 
 
-def _words(wrong: str, record: str) -> str:
-    """What Python's reader found wrong, in words of ours."""
+def _csv_mistake(wrong: str, record: str) -> str:
+    """What Python's CSV reader found wrong, in our words."""
     if "larger than" in wrong:
         return (
             f"field of more than {csv.field_size_limit():,} characters: {record!r}. If a quote was "
@@ -893,20 +884,22 @@ def _words(wrong: str, record: str) -> str:
     return f"quote {where}: {record!r}. Close or double it."
 
 
-def _check(name: str, line: int, fields: list[str], columns: int, record: list[str]) -> None:
+def _check_fields(name: str, line: int, fields: list[str], columns: int, record: list[str]) -> None:
+    """Refuse a record with the wrong number of fields, or with a blank before a quote."""
     odd = [text for text in fields if text.startswith(" ") and text.lstrip(" ").startswith('"')]
     for text in odd:  # right only if all of it is in quotes
         quoted = '"' + text.replace('"', '""') + '"'
         if "".join(record).count(quoted) < odd.count(text):
             raise InputError(
                 f"{name}: line {line} has a blank between a separator and a quote, so that it can "
-                f"be read in two ways: {_shown(record)!r}. Take the blank away."
+                f"be read in two ways: {_start_of_record(record)!r}. Take the blank away."
             )
     if fields and len(fields) != columns:
-        raise InputError(wrong_fields(name, line, len(fields), columns, _shown(record)))
+        raise InputError(wrong_fields(name, line, len(fields), columns, _start_of_record(record)))
 
 
-def _shown(record: list[str]) -> str:
+def _start_of_record(record: list[str]) -> str:
+    """The beginning of a record, for messages."""
     return record[0].rstrip("\r\n")[:80]
 
 
@@ -921,7 +914,8 @@ UNSURE = ("-", "none")
 
 
 def typed(spellings: list[str]) -> dict[str, Label]:
-    """What the distinct words of a text column mean: booleans, whole numbers, numbers, or words.
+    """The value of each spelling of a label: all truth values, all whole numbers, all numbers, or
+    words.
 
     >>> typed(["0", "1"]), typed(["TRUE", "false"])
     ({'0': 0, '1': 1}, {'TRUE': True, 'false': False})
@@ -932,14 +926,15 @@ def typed(spellings: list[str]) -> dict[str, Label]:
         return {word: TRUTH[word.lower()] for word in spellings}
     if all(INTEGER.match(word) for word in spellings):
         return {word: int(word) for word in spellings}
-    numbers = {word: _number(word) for word in spellings}
+    numbers = {word: _number_in_label(word) for word in spellings}
     if all(math.isfinite(value) for value in numbers.values()):
         return dict(numbers)
     return {word: word for word in spellings}
 
 
-def _number(word: str) -> float:
+def _number_in_label(word: str) -> float:
     # 007 is a name, and so are 1_0 and other digits, which Python would take for numbers
+    """The number that a label spells; NaN for names such as 007."""
     if re.match(r"[+-]?0[0-9]", word) or not re.fullmatch(r"[-+.eE0-9]+", word):
         return math.nan
     try:
@@ -949,7 +944,7 @@ def _number(word: str) -> float:
 
 
 def missing_words(spellings: list[str]) -> list[str]:
-    """Words such as NA among labels that are otherwise numbers, booleans, or two other words.
+    """The spellings that mean "no label", such as NA among numbers.
 
     >>> missing_words(["0", "1", "NA"]), missing_words(["no", "yes", "?"])
     (['NA'], ['?'])
@@ -969,7 +964,7 @@ def missing_words(spellings: list[str]) -> list[str]:
 
 
 def typed_present(spellings: list[str]) -> dict[str, Label]:
-    """What the distinct words of a text column mean, without those that mean no value.
+    """The value of each spelling of a label, without those that mean "no label".
 
     >>> typed_present(["1", "0", "NA"])
     {'0': 0, '1': 1}
@@ -979,8 +974,7 @@ def typed_present(spellings: list[str]) -> dict[str, Label]:
 
 
 def classes_of(values: Mapping[Any, Label], column: str, pos_label: Any = None) -> Coding:
-    """Two classes from the labels of a column by their spellings; ``pos_label`` may be a label, its
-    text, or a function that picks one of them or None (then it is the larger).
+    """The two classes of a column and which is positive, from the values of its labels.
 
     A single word is one of two classes if it is a yes or a no, or if ``pos_label`` is said: the
     word itself, or the other class, of which there are no rows.
@@ -1011,8 +1005,8 @@ def classes_of(values: Mapping[Any, Label], column: str, pos_label: Any = None) 
 
 
 def _pair_of_one(labels: Sequence[Label], column: str, said: Any) -> tuple[Label, Label] | None:
-    """The class of a column of one word, and the other class; None where there are two, or where
-    numbers tell it. ``said`` is the positive label, if it is known."""
+    """Both classes of a column that has one word only, such as yes; None where that cannot be
+    told."""
     if len(set(labels)) != 1 or not isinstance(labels[0], str):
         return None
     word = labels[0]
@@ -1031,7 +1025,7 @@ def _pair_of_one(labels: Sequence[Label], column: str, said: Any) -> tuple[Label
 
 
 def match_label(known: Sequence[Label], asked: Any) -> Label | None:
-    """The label that is meant by ``asked``, which may be its text; None where there is none.
+    """The label that is meant by what a user typed; None where there is none.
 
     >>> match_label([0, 1], "1"), match_label(["no", "yes"], "YES"), match_label([0, 1], "2")
     (1, 'yes', None)
@@ -1049,7 +1043,7 @@ def match_label(known: Sequence[Label], asked: Any) -> Label | None:
 
 
 def sorted_classes(labels: Iterable[Label], column: str) -> tuple[Label, ...]:
-    """The different labels of a column in sorted order, any number of them.
+    """The different labels of a column, sorted.
 
     >>> sorted_classes(["b", "a", "b"], "kind")
     ('a', 'b')
@@ -1078,7 +1072,7 @@ PAIRS = tuple(tuple(pair.split("/")) for pair in _WORDS.split())
 
 
 def yes_of(labels: Iterable[Label]) -> Label | None:
-    """The one of two labels that says yes; None where they are no such pair.
+    """The one of two labels that means yes, in many languages; None for other pairs.
 
     >>> yes_of(["Ja", "Nein"]), yes_of(["no", "yes"]), yes_of(["good", "bad"])
     ('Ja', 'yes', None)
@@ -1088,8 +1082,7 @@ def yes_of(labels: Iterable[Label]) -> Label | None:
 
 
 def partner_of(label: Label) -> Label | None:
-    """The other word of a yes or a no that came alone, in the same case; None for all other labels.
-    Of several partners, as of "ja", it is the first.
+    """The no to a yes, or the yes to a no, in the same case; None for other words.
 
     >>> partner_of("Yes"), partner_of("no"), partner_of("bought")
     ('No', 'yes', None)
@@ -1119,7 +1112,7 @@ PERCENT = f"{BLANK}?%"
 
 @dataclass(frozen=True)
 class NumberSpelling:
-    """One way to write numbers.
+    """One way to spell numbers: the decimal mark, and whether a percent sign follows.
 
     Parameters
     ----------
@@ -1142,7 +1135,7 @@ class NumberSpelling:
 
     @cached_property
     def pattern(self) -> str:
-        """A regular expression of the whole text, for Python and for databases."""
+        """A regular expression that matches a whole number in this spelling."""
         mark = re.escape(self.decimal)
         between = (re.escape("," if self.decimal == "." else "."), *MARKS)
         groups = "|".join(f"(?:{one}[0-9]{{3}})+" for one in between)
@@ -1153,16 +1146,16 @@ class NumberSpelling:
 
     @property
     def dropped(self) -> str:
-        """A regular expression of what is not a part of the number itself."""
+        """A regular expression of signs to drop before the text is read as a number."""
         return f"[% '\u00a0\u202f\u2019{',' if self.decimal == '.' else '.'}]"
 
     @property
     def ending(self) -> str:
-        """What follows the digits, so that a percentage is rounded once."""
+        """What to append to the digits: e-2 for a percentage."""
         return "e-2" if self.percent else ""
 
     def read(self, text: str) -> float | None:
-        """The number, None where the text is none."""
+        """The number that a text spells; None where it spells none."""
         bare = text.strip()
         if not re.fullmatch(self.pattern, bare):
             return None
@@ -1224,7 +1217,7 @@ POINT = NumberSpelling(".")
 
 
 def number_of(word: str) -> int | float | bool | None:
-    """What a word says, if it is a plain number or a truth value.
+    """The plain number or truth value that a word spells; None for other words.
 
     >>> number_of("07"), number_of("7.0"), number_of("TRUE"), number_of("7,5"), number_of("x")
     (7, 7.0, True, None, None)
@@ -1238,11 +1231,13 @@ def number_of(word: str) -> int | float | bool | None:
 
 
 def _is_plain(word: str) -> bool:
+    """Whether a word is a plain number."""
     return POINT.read(word) is not None and re.search(POINT.dropped, word) is None
 
 
 def typed_feature(parts: Sequence[Any], name: str, spelling: NumberSpelling | None = None) -> Any:
-    """A column that came in Arrow arrays, as one: text that spells numbers as numbers.
+    """A column of features in Arrow. Text becomes numbers or truth values where all of it spells
+    such.
 
     Words such as NA are no value among numbers and truth values; among other words only the empty
     one is.
@@ -1270,15 +1265,17 @@ def typed_feature(parts: Sequence[Any], name: str, spelling: NumberSpelling | No
     if present and all(word.lower() in TRUTH for word in present):
         truths = [TRUTH.get(word.lower()) for word in words]
         return arrow.array(truths, arrow.bool_()).take(coded.indices)
-    known = _spelling(present, name, spelling)
+    known = _spelling_of_words(present, name, spelling)
     if known is not None:
         numbers = [None if w.lower() in MISSING else known.read(w) for w in words]
         return arrow.array(numbers, arrow.float64()).take(coded.indices)
     return arrow.array([word or None for word in words], arrow.string()).take(coded.indices)
 
 
-def _spelling(words: list[str], name: str, told: NumberSpelling | None) -> NumberSpelling | None:
-    """How all words spell numbers; None where some are no numbers."""
+def _spelling_of_words(
+    words: list[str], name: str, told: NumberSpelling | None
+) -> NumberSpelling | None:
+    """The spelling that reads all words as numbers; None where there is none."""
     finite = [word for word in words if word.lower().lstrip("+-") not in INFINITE]
     if told is None and all(map(_is_plain, finite)):
         found: NumberSpelling | None = POINT
@@ -1289,7 +1286,7 @@ def _spelling(words: list[str], name: str, told: NumberSpelling | None) -> Numbe
         }
         found = None
         if max(read.values()) == len(finite):
-            found = choose_spelling(read, _unsure(finite), f"feature column {name!r}")
+            found = choose_spelling(read, _ambiguous_word(finite), f"feature column {name!r}")
     if found is None or not finite:
         return None
     if len(finite) < len(words):
@@ -1301,8 +1298,9 @@ def _spelling(words: list[str], name: str, told: NumberSpelling | None) -> Numbe
     return found
 
 
-def _unsure(words: list[str]) -> dict[bool, str]:
-    """A word that is one number with a point and another with a comma, by whether in percent."""
+def _ambiguous_word(words: list[str]) -> dict[bool, str]:
+    """A word that a decimal point and a comma read as different numbers, for fractions and for
+    percentages."""
     found: dict[bool, str] = {}
     for percent in (False, True):
         point, comma = (NumberSpelling(mark, percent) for mark in ".,")

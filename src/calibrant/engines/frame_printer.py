@@ -20,6 +20,15 @@ from calibrant.array_types import Array
 from calibrant.data.columns import to_narwhals
 from calibrant.data.lazy import LAZY, Column, left_join, with_ln_or_sqrt
 from calibrant.errors import InputError, import_extra
+from calibrant.export.lookup_tables import (
+    Grid,
+    column_steps,
+    grid_of,
+    one_row_per_cell,
+    parameter_table,
+    regions_by_cell,
+    stacked_plans,
+)
 from calibrant.losses import LARGEST, SMALLEST
 from calibrant.rules.base import Map, VectorMap
 from calibrant.rules.plan import nodes
@@ -34,15 +43,6 @@ from calibrant.rules.plan.nodes import (
     flat_value,
     line_columns,
     on_line,
-)
-from calibrant.rules.plan.tables import (
-    Grid,
-    column_steps,
-    grid_of,
-    one_row_per_cell,
-    parameter_table,
-    regions_by_cell,
-    stacked_plans,
 )
 from calibrant.rules.segmented import Segmented
 
@@ -60,7 +60,8 @@ WIDE = 2
 
 
 class FramePrinter(PlanPrinter[nw.Expr]):
-    """Writes a plan as an expression; lookups are joined to the builder's frame on the way.
+    """Writes the plan of one score as an expression of a frame. Tables of pieces are joined to the
+    frame.
 
     Parameters
     ----------
@@ -87,7 +88,7 @@ class FramePrinter(PlanPrinter[nw.Expr]):
         self.columns, self.code = columns or {}, code
 
     def number(self, number: Number) -> nw.Expr:
-        """A parameter: a constant, or a column."""
+        """A parameter as an expression: a constant, or a column."""
         if isinstance(number, PlanColumn):
             return self.columns[number]
         return self.builder.constant(number)
@@ -138,7 +139,7 @@ class FramePrinter(PlanPrinter[nw.Expr]):
         return nw.max_horizontal(f, nw.lit(0.0)) + self.builder.ln(1.0 + tail)
 
     def _inside(self, x: Node) -> nw.Expr:
-        """The value moved to where ln x and ln(1 − x) are finite."""
+        """A value moved to where ln x and ln(1 − x) are finite."""
         ends = (self.builder.constant(end) for end in (SMALLEST, LARGEST))
         return self.builder.keep(between_ends(self.write(x), *ends))
 
@@ -167,9 +168,9 @@ class FramePrinter(PlanPrinter[nw.Expr]):
         chooser: str,
         x: nw.Expr | None,
     ) -> nw.Expr:
-        """The value of each row's piece: by comparisons, or by a join."""
+        """The value of the piece that each row falls into: by comparisons, or by a join."""
         found = [place.regions for place in node.places]
-        table = _Table(self.builder, chooser, x)
+        table = _PieceTable(self.builder, chooser, x)
         if self.code is not None and len(found) > 1:
             return table.of_each_row(found, columns, self.code)
         most = max(FEW if x is None else VERY_FEW, self.comparisons)
@@ -178,19 +179,19 @@ class FramePrinter(PlanPrinter[nw.Expr]):
         return table.by_cells(found[0], columns[0])
 
 
-class _Table:
-    """Pieces that the column ``chooser`` chooses among. Lines are functions of ``x``, which is None
-    for steps."""
+class _PieceTable:
+    """Pieces of a map, of which the column ``chooser`` chooses one for each row. They are steps, or
+    lines in ``x``."""
 
     def __init__(self, builder: FrameBuilder, chooser: str, x: nw.Expr | None) -> None:
         self.builder, self.chooser, self.x = builder, chooser, x
 
     def on(self, piece: Mapping[str, nw.Expr]) -> nw.Expr:
-        """The value of a piece."""
+        """The value on a piece."""
         return piece["value"] if self.x is None else line(self.x, piece)
 
     def by_comparisons(self, found: Regions, columns: Mapping[str, Array]) -> nw.Expr:
-        """A balanced tree of comparisons with the borders, a formula at each leaf."""
+        """The value of each row's piece, by a tree of comparisons."""
 
         def leaf(i: int) -> nw.Expr:
             piece = {name: float(column[found.piece[i]]) for name, column in columns.items()}
@@ -209,7 +210,7 @@ class _Table:
         return branch(0, len(found.low))
 
     def by_cells(self, found: Regions, columns: Mapping[str, Array]) -> nw.Expr:
-        """By a join with the cells that pieces fall into.
+        """The value of each row's piece, by a join with a table of cells.
 
         If nearly all cells hold few pieces, the table has one row per cell, and comparisons choose
         among the pieces of the crowded cells. Otherwise it has a row for each piece in each cell.
@@ -242,8 +243,8 @@ class _Table:
     def of_each_row(
         self, found: Sequence[Regions], columns: Sequence[Mapping[str, Array]], code: nw.Expr
     ) -> nw.Expr:
-        """The value of each row's piece, where rows have different plans: a join on one number that
-        is made of the plan's code and the cell."""
+        """The value of each row's piece where rows have different plans, by a join on plan and
+        cell."""
         grid = grid_of(np.sort(np.concatenate([own.low for own in found])), owners=len(found))
         least, most = grid.bounds
         stride = most - least + 3  # and one beside the first and the last
@@ -259,13 +260,15 @@ class _Table:
     def _listed(
         self, grid: Grid, found: Regions, columns: Mapping[str, Array]
     ) -> tuple[Index, dict[str, Array]]:
-        """Regions by cell, with their ends and the values of their pieces."""
+        """A table with a row for each piece in each cell: the cells, and the columns."""
         cell, region = self.builder.listed(grid, found)
         table = {"low_": found.low[region], "high_": found.high[region]}
         return cell, table | {n: c[found.piece[region]] for n, c in columns.items()}
 
     def _joined(self, key: nw.Expr, values: Index, table: Mapping[str, Array]) -> nw.Expr:
         # NULL must find no row: it could find several
+        """The value of each row's piece, by a join with a table that may have several rows for a
+        key."""
         known = ~nw.col(self.chooser).is_null()
         joined = self.builder.look_up(nw.when(known).then(key), values, table)
         self.builder.within(self.chooser, joined.pop("low_"), joined.pop("high_"))
@@ -273,7 +276,7 @@ class _Table:
 
 
 def line(s: nw.Expr, piece: Mapping[str, nw.Expr]) -> nw.Expr:
-    """The value at s on a line, never beyond its ends where these are known."""
+    """The value of a line at s, never beyond the line's ends."""
     value: nw.Expr = on_line(s, piece)
     if "high" not in piece:
         return value
@@ -291,7 +294,7 @@ MOST_BY_EXPRESSIONS = 10
 
 
 def of_classes(map_: VectorMap, builder: FrameBuilder, scores: Sequence[str]) -> list[nw.Expr]:
-    """The probability of each class, of complete rows of scores."""
+    """The probability of each class as an expression, for complete rows of scores."""
     if map_.n_classes > MOST_BY_EXPRESSIONS and _takes_blocks(builder.frame, map_):
         return builder.change(
             map_.n_classes, lambda frame, new: _add_by_blocks(frame, map_, scores, new)
@@ -300,17 +303,17 @@ def of_classes(map_: VectorMap, builder: FrameBuilder, scores: Sequence[str]) ->
 
 
 def _takes_blocks(frame: nw.LazyFrame[Any], map_: VectorMap) -> bool:
-    """Whether it is a frame of a Spark whose workers can call the map.
+    """Whether Spark's workers can call the map themselves. It is tried out on one row.
 
     They can if Spark hands Arrow columns to functions (from 4.1 on), and if their Python has what
     the map needs. That is tried out on a row.
     """
-    if not is_spark(frame) or not hasattr(_functions(), "arrow_udf"):
+    if not is_spark(frame) or not hasattr(_spark_functions(), "arrow_udf"):
         return False
     rows: Any = frame.to_native()
-    zeros = [_functions().lit(0.0)] * map_.n_columns
+    zeros = [_spark_functions().lit(0.0)] * map_.n_columns
     try:
-        rows.sparkSession.range(1).select(_function(map_)(*zeros)).collect()
+        rows.sparkSession.range(1).select(_spark_function(map_)(*zeros)).collect()
     except Exception:  # whatever a worker lacks: expressions need no worker's Python
         return False
     return True
@@ -319,21 +322,22 @@ def _takes_blocks(frame: nw.LazyFrame[Any], map_: VectorMap) -> bool:
 def _add_by_blocks(
     frame: nw.LazyFrame[Any], map_: VectorMap, scores: Sequence[str], new: Sequence[str]
 ) -> nw.LazyFrame[Any]:
-    """The frame with a column of probabilities for each class."""
+    """The Spark frame with a column for each class, computed by the map in blocks of rows."""
     rows: Any = frame.to_native()
     together = f"{new[0]}_all"
-    made = rows.withColumn(together, _function(map_)(*map(_functions().col, scores)))
+    made = rows.withColumn(together, _spark_function(map_)(*map(_spark_functions().col, scores)))
     each = (f"`{together}`[{j}] AS `{name}`" for j, name in enumerate(new))
     opened: nw.LazyFrame[Any] = nw.from_native(made.selectExpr("*", *each).drop(together))
     return opened
 
 
-def _functions() -> Any:
+def _spark_functions() -> Any:
+    """The module pyspark.sql.functions."""
     return import_extra("pyspark.sql.functions", extra="spark")
 
 
-def _function(map_: VectorMap) -> Callable[..., Any]:
-    """The map as a function of Spark columns, which gives an array."""
+def _spark_function(map_: VectorMap) -> Callable[..., Any]:
+    """The map as a function of Spark columns; its result is an array."""
     pyarrow = import_extra("pyarrow", extra="spark")
 
     def of_blocks(*columns: Any) -> Any:
@@ -342,7 +346,7 @@ def _function(map_: VectorMap) -> Callable[..., Any]:
         return pyarrow.ListArray.from_arrays(starts, pyarrow.array(p.ravel()))
 
     of_blocks.__annotations__ = {"columns": pyarrow.Array, "return": pyarrow.Array}
-    return _functions().arrow_udf(of_blocks, "array<double>")  # type: ignore[no-any-return]
+    return _spark_functions().arrow_udf(of_blocks, "array<double>")  # type: ignore[no-any-return]
 
 
 # --- A plan for each segment, as one expression of the score and of the columns of segments -------
@@ -361,7 +365,7 @@ LONG = (nw.UInt64, nw.Int128, nw.UInt128)
 
 
 class SegmentColumn(NamedTuple):
-    """A column of segments as text or whole numbers.
+    """A column of segments, as text or whole numbers.
 
     Parameters
     ----------
@@ -378,7 +382,7 @@ class SegmentColumn(NamedTuple):
 def segment_columns(
     map_: Map, frame: nw.LazyFrame[Any], called: Mapping[str, str], names: Sequence[str]
 ) -> list[SegmentColumn]:
-    """The columns of segments of a frame, in which they are ``called`` by plain names."""
+    """The columns of segments of a frame, ready to be looked up."""
     schema = frame.collect_schema()
     found = []
     for i, said in enumerate(names):
@@ -394,12 +398,12 @@ def segment_columns(
 
 
 def _as_text(keys: Keys) -> list[str | None]:
-    """Whole numbers as text; other keys are in no such column."""
+    """Keys that are whole numbers as text; None for other keys."""
     return [str(key) if isinstance(key, int) else None for key in keys]
 
 
 def kind_of_segment(schema: nw.Schema, segment: str) -> type:
-    """Which kind of key a segment column can hold."""
+    """The type of keys that a column can hold: str or int."""
     kind = schema[segment]
     if kind in (nw.String, nw.Categorical, nw.Enum):
         return str
@@ -412,7 +416,7 @@ def kind_of_segment(schema: nw.Schema, segment: str) -> type:
 
 
 def check_keys(map_: Map, place: int, kind: type, segment: str) -> None:
-    """Refuse a column of segments that can hold none of the known segments' values."""
+    """Refuse a column of segments whose type none of the calibrator's keys has."""
     seen = map_.values(place) if isinstance(map_, Segmented) else ()
     if seen and not any(type(key) is kind for key in seen):
         are, came = ("whole numbers", "text") if kind is str else ("text", "whole numbers")
@@ -428,7 +432,7 @@ def check_keys(map_: Map, place: int, kind: type, segment: str) -> None:
 def by_segment(
     plan: BySegment, segments: Sequence[SegmentColumn], score: str, builder: FrameBuilder
 ) -> nw.Expr:
-    """The plan as an expression of the column ``score`` and of those of segments."""
+    """The probability by each row's own segment, as an expression."""
     keys: Sequence[Any] = range(len(plan.keys))
     segment, kind, spelled = segments[0]
     if len(segments) == 1:
@@ -457,8 +461,7 @@ def by_segment(
 def usable_keys(
     keys: Sequence[Any], kind: type, some: Sequence[int] | None = None
 ) -> tuple[list[int], Column]:
-    """The places of the keys that a column of str or int (64 bits) can hold, and these keys as
-    values of the column; of all keys, or of those at some places."""
+    """The keys that a column of this type can hold: their numbers, and their values."""
     known = [i for i in (range(len(keys)) if some is None else some) if type(keys[i]) is kind]
     places = [i for i in known if kind is str or -(2**63) <= keys[i] < 2**63]
     values = [keys[i] for i in places]
@@ -472,8 +475,8 @@ def segment_place(
     *,
     whole_only: bool = False,
 ) -> nw.Expr:
-    """With several columns: the place of each row's finest segment among the keys, NULL where none
-    is known; or, if asked so, NULL unless all columns of it are."""
+    """The number of each row's finest known segment, where several columns make segments; NULL for
+    none. With ``whole_only`` a segment must be given by all columns."""
     before = place = nw.lit(None, nw.Int64())
     steps = column_steps(keys)
     for i, (column, step) in enumerate(zip(columns, steps, strict=False)):
@@ -498,7 +501,7 @@ Columns = list[nw.Expr]
 
 
 class RowFramePrinter(PlanPrinter[Columns]):
-    """Writes a plan of rows as an expression for each entry of a row.
+    """Writes the plan of several scores as expressions of a frame, one for each class.
 
     What is read more than once becomes columns of the builder's frame, all of a row in one step.
     """
@@ -516,7 +519,7 @@ class RowFramePrinter(PlanPrinter[Columns]):
         return self.builder.keep_all(self.builder.side_by_side(writers))
 
     def _named(self, row: Node) -> list[str]:
-        """The names of the columns of a row."""
+        """The names of columns that hold the entries of a row."""
         if isinstance(row, nodes.RowInput):
             return self.scores
         return self.builder.add_apart(self.write(row))
@@ -532,7 +535,7 @@ class RowFramePrinter(PlanPrinter[Columns]):
         return self.builder.ln_all(self._moved(node.row, node.floor, 1.0))
 
     def _moved(self, row: Node, low: float, high: float) -> Columns:
-        """The entries of a row, moved into an interval."""
+        """The entries of a row, clipped to an interval."""
         ends = [self.builder.constant(end) for end in (low, high)]
         return [between_ends(x, *ends) for x in self.write(row)]
 
@@ -563,7 +566,7 @@ class RowFramePrinter(PlanPrinter[Columns]):
         return self.builder.keep_all([x - top - log for x in self.write(node.row)])
 
     def _relative_powers(self, node: Node) -> tuple[Columns, nw.Expr]:
-        """exp(value − largest) for each value, and the largest."""
+        """exp(value − largest value) for each entry of a row, and the largest value."""
         z = self.write(node)
         top = self.builder.keep(nw.max_horizontal(*z))
         return self.builder.keep_all([(x - top).exp() for x in z]), top
@@ -615,7 +618,7 @@ class RowFramePrinter(PlanPrinter[Columns]):
         return [nw.when(own >= top).then(first).otherwise(share) for own, share in pairs]
 
     def combined(self, node: nodes.Combined) -> Columns:
-        """Shares of the sum; the rules that iterate are refused before."""
+        """The entries divided by their sum. Combiners that iterate are refused earlier."""
         r = self.builder.keep_all(self.write(node.row))
         whole = self.builder.keep(total(r))
         size = self.builder.keep(or_one(whole))
@@ -624,7 +627,7 @@ class RowFramePrinter(PlanPrinter[Columns]):
 
 
 def total(columns: Sequence[nw.Expr]) -> nw.Expr:
-    """The sum of columns; NULL if one of them is. A tree, so that no engine nests too deep."""
+    """The sum of columns, as a balanced tree; NULL if one of them is."""
     found = list(columns)
     while len(found) > 1:
         pairs = zip(found[::2], found[1::2], strict=False)
@@ -639,17 +642,17 @@ Lazy = nw.LazyFrame[Any]
 
 
 def between_ends(value: nw.Expr, least: nw.Expr, most: nw.Expr) -> nw.Expr:
-    """The value moved into an interval; what becomes of NULL is up to the engine."""
+    """A value clipped to an interval."""
     return nw.min_horizontal(nw.max_horizontal(value, least), most)
 
 
 def or_one(value: nw.Expr) -> nw.Expr:
-    """The value where it is above zero, else 1: a divisor."""
+    """A value that can be a divisor: itself where it is above 0, else 1."""
     return nw.when(value > 0.0).then(value).otherwise(nw.lit(1.0))
 
 
 class _Columns(NamedTuple):
-    """A change of the frame: new columns, and by which function; None for expressions."""
+    """New columns of a frame, to be added in one step: expressions, or a function of columns."""
 
     function: str | None
     made: dict[str, Any]
@@ -660,7 +663,7 @@ Change = _Columns | Callable[[Lazy], Lazy]
 
 
 class FrameBuilder:
-    """A lazy frame that grows helper columns while an expression is written."""
+    """A lazy frame to which helper columns are added while an expression is written."""
 
     def __init__(self, frame: nw.LazyFrame[Any]) -> None:
         self.frame = frame
@@ -674,7 +677,8 @@ class FrameBuilder:
         self._waiting: list[Change] | None = None
 
     def side_by_side(self, writers: Sequence[Callable[[], nw.Expr]]) -> list[nw.Expr]:
-        """What each of the writers returns, which must not depend on one another.
+        """Run several writers that do not depend on each other, and add their columns in as few
+        steps as possible.
 
         Their first changes of the frame are made together, then their second ones, and so on: for
         many columns engines need few steps, each of which they check from the beginning.
@@ -692,14 +696,14 @@ class FrameBuilder:
                 if isinstance(change, _Columns):
                     together.setdefault(change.function, {}).update(change.made)
             for function, made in together.items():
-                self._do(_Columns(function, made))
+                self._change_frame(_Columns(function, made))
             for change in step:
                 if change is not None and not isinstance(change, _Columns):
-                    self._do(change)
+                    self._change_frame(change)
         return found
 
-    def _do(self, change: Change) -> None:
-        """Change the frame, or remember to."""
+    def _change_frame(self, change: Change) -> None:
+        """Change the frame now, or note the change for `side_by_side`."""
         if self._waiting is not None:
             self._waiting.append(change)
         elif not isinstance(change, _Columns):
@@ -711,39 +715,39 @@ class FrameBuilder:
             self.frame = with_ln_or_sqrt(self.frame, change.function, change.made)
 
     def constant(self, value: float) -> nw.Expr:
-        """A double to the last bit; as text where the engine would read a decimal number."""
+        """A constant, exact to the last bit."""
         if self._inexact:
             return nw.lit(repr(float(value))).cast(nw.Float64)
         return nw.lit(float(value))
 
     def add(self, expression: nw.Expr) -> str:
-        """The name of a new column that holds the expression, so that it is computed once."""
+        """Add an expression as a column; its name."""
         return self.add_all([expression])[0]
 
     def add_all(self, expressions: Sequence[nw.Expr]) -> list[str]:
-        """The same of several expressions, in one step."""
+        """Add several expressions as columns in one step; their names."""
         names = [self._name() for _ in expressions]
-        self._do(_Columns(None, dict(zip(names, expressions, strict=True))))
+        self._change_frame(_Columns(None, dict(zip(names, expressions, strict=True))))
         return names
 
     def add_apart(self, expressions: Sequence[nw.Expr]) -> list[str]:
-        """The same where each of them is made of many columns and read by many, see `set_apart`."""
+        """Add expressions as columns that hide how they were computed; their names."""
         into = {name: self._name() for name in self.add_all(expressions)}
-        self._do(lambda frame: set_apart(frame, into))
+        self._change_frame(lambda frame: set_apart(frame, into))
         return list(into.values())
 
     def keep(self, expression: nw.Expr) -> nw.Expr:
-        """The expression as a column of its own."""
+        """Add an expression as a column, and return the column."""
         return nw.col(self.add(expression))
 
     def keep_all(self, expressions: Sequence[nw.Expr]) -> list[nw.Expr]:
-        """Several expressions, each as a column of its own."""
+        """Add several expressions as columns in one step, and return the columns."""
         return [nw.col(name) for name in self.add_all(expressions)]
 
     def change(self, count: int, change: Callable[[Lazy, list[str]], Lazy]) -> list[nw.Expr]:
-        """So many columns that a function adds to the frame; it is told their names."""
+        """Let a function add so many columns to the frame, and return the columns."""
         new = [self._name() for _ in range(count)]
-        self._do(lambda frame: change(frame, new))
+        self._change_frame(lambda frame: change(frame, new))
         return [nw.col(name) for name in new]
 
     def ln(self, expression: nw.Expr) -> nw.Expr:
@@ -752,15 +756,16 @@ class FrameBuilder:
 
     def ln_all(self, expressions: Sequence[nw.Expr]) -> list[nw.Expr]:
         """The natural logarithms of several columns of positive numbers."""
-        return self._by("ln", expressions)
+        return self._add_by_function("ln", expressions)
 
-    def _by(self, function: str, expressions: Sequence[nw.Expr]) -> list[nw.Expr]:
+    def _add_by_function(self, function: str, expressions: Sequence[nw.Expr]) -> list[nw.Expr]:
+        """Add ln or sqrt of several expressions as columns, and return the columns."""
         into = {column: self._name() for column in self.add_all(expressions)}
-        self._do(_Columns(function, into))
+        self._change_frame(_Columns(function, into))
         return [nw.col(name) for name in into.values()]
 
     def cell(self, column: str, grid: Grid) -> nw.Expr:
-        """The cells of a column."""
+        """The number of the grid cell that each value of a column is in."""
         cells = grid.cells
         if cells is not None:
             if grid.first:
@@ -773,30 +778,30 @@ class FrameBuilder:
         if (grid.first, grid.last) != (0.0, 1.0):
             t = (t - first) * self.constant(grid.factor)
         for _ in range(grid.roots):
-            [t] = self._by("sqrt", [t])
+            [t] = self._add_by_function("sqrt", [t])
         return (t * float(grid.count)).floor().cast(nw.Int32)
 
     def listed(self, grid: Grid, found: Regions) -> tuple[Index, Index]:
-        """Regions by cell, see `plan.grids.listed`. Where an engine loses bits, each is listed for
-        the neighbouring cells as well, since a score may fall into one of them."""
+        """Pairs of a cell and a region that overlap. Where an engine loses the last bits,
+        neighbouring cells count as well."""
         beside = int(self._inexact and grid.cells is not None)
         return regions_by_cell(grid, found.low, found.high, beside)
 
     def look_up(
         self, key: nw.Expr, values: Column, table: Mapping[str, Column]
     ) -> dict[str, nw.Expr]:
-        """The columns of a table, joined where its ``values`` equal the rows' ``key``."""
+        """Join a table to the frame where its ``values`` equal the ``key``; its columns by name."""
         on = self.add(key)
         named = {name: self._name() for name in table}
         whole = {on: values} | {named[name]: column for name, column in table.items()}
-        self._do(lambda frame: left_join(frame, whole, on))
+        self._change_frame(lambda frame: left_join(frame, whole, on))
         return {name: nw.col(new) for name, new in named.items()}
 
     def within(self, column: str, low: nw.Expr, high: nw.Expr) -> None:
-        """Of the rows that a join has made of one, keep the one whose interval holds the column."""
+        """Of several joined rows for one row, keep the one whose interval holds the column."""
         value = nw.col(column)
         inside = low.is_null() | ((value >= low) & (value <= high))
-        self._do(lambda frame: frame.filter(inside))
+        self._change_frame(lambda frame: frame.filter(inside))
 
     def _name(self) -> str:
         self._made += 1
@@ -813,7 +818,7 @@ EAGER = ("pandas", "polars", "pyarrow", "modin", "cudf")
 
 
 def open_frame(frame: Any) -> nw.DataFrame[Any] | Lazy:
-    """A frame of any kind that we know as narwhals sees it, or an InputError that names them."""
+    """A frame of any supported kind, opened by narwhals; anything else is refused."""
     paths = frame if isinstance(frame, (list, tuple)) else [frame]
     if paths and all(isinstance(path, (str, os.PathLike)) for path in paths):
         raise InputError(_open_it(os.fspath(paths[0])))
@@ -830,7 +835,7 @@ def open_frame(frame: Any) -> nw.DataFrame[Any] | Lazy:
 
 
 def _open_it(path: str) -> str:
-    """How to come from a file to a frame, or to another file.
+    """The error text for a path in place of a frame: how to open it.
 
     >>> print(_open_it("new.csv"))
     frame must be a frame, but the path of a file came: 'new.csv'. Open it, for example with \
@@ -849,7 +854,7 @@ column: calibrant apply calibrator.json new.csv -o calibrated.csv
 
 
 def most_branches(frame: Lazy) -> int:
-    """How many pieces of a map a tree of whens may choose among, beside a join.
+    """Up to how many pieces a tree of comparisons is better than a join.
 
     Zero on Polars, which computes all branches for all rows. Few on Spark, where the tree becomes
     one Java method, and long methods are not compiled.
@@ -860,12 +865,12 @@ def most_branches(frame: Lazy) -> int:
 
 
 def is_spark(frame: Lazy) -> bool:
-    """Whether it is a frame of Spark, of a session here or of a server's."""
+    """Whether it is a frame of Spark."""
     return frame.implementation.is_pyspark() or frame.implementation.is_pyspark_connect()
 
 
 def set_apart(frame: Lazy, into: Mapping[str, str]) -> Lazy:
-    """The frame with copies of columns that say nothing of how they were computed.
+    """The frame with copies of columns that hide from Spark how they were computed.
 
     For Spark, which otherwise writes the formula of a join's key out to its first inputs: with
     many classes a formula of millions of terms.

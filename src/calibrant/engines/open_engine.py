@@ -66,7 +66,7 @@ def open_engine(
     master: str | None = None,
     reading: ReadOptions = PLAIN_READING,
 ) -> Iterator[Engine]:
-    """An engine for one job. What works behind it starts when it is first needed.
+    """An engine for one job. DuckDB or Spark starts when it is first needed.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def open_engine(
 
 
 class Engine:
-    """What reads files, and writes them with one more column, for one job.
+    """Reads data files, and writes them with a column of probabilities, for one job.
 
     Parameters
     ----------
@@ -149,13 +149,13 @@ class Engine:
 
     @cached_property
     def session(self) -> Any:
-        """What works: a Session of DuckDB, or Spark."""
+        """The session of DuckDB or Spark."""
         session = self._start()
         session.notes = self.notes
         return session
 
     def rows(self, files: Paths, names: Names, role: str = "score") -> RowsOfFiles:
-        """The rows of files."""
+        """The rows of files, to be asked questions."""
         check_label_apart(names)
         if self.spark:
             from calibrant.engines.spark_files import SparkRows
@@ -167,7 +167,7 @@ class Engine:
         return FileRows(self.session, sources, names, role)
 
     def first_rows(self, files: Paths, count: int) -> dict[str, list[Any]]:
-        """The columns of the first of the files, by name: the values of its first rows.
+        """The first rows of the first file, as a list of values for each column.
 
         Text files have text for values. Columns of one name are left out; ``repeated`` names them.
 
@@ -207,8 +207,8 @@ class Engine:
     def rows_to_hold(
         self, files: Paths, wanted: Sequence[str], names: Names, role: str = "score"
     ) -> FileRows:
-        """The rows of files, to be held in memory with a column of scores for each of several
-        classes, or with other columns; ``wanted`` are columns that are known to be read."""
+        """The rows of files, to be read into memory: several classes, or features beside the
+        score."""
         self.need_duckdb(SEVERAL)
         from calibrant.engines.duckdb_rows import FileRows
 
@@ -221,7 +221,7 @@ class Engine:
         return FileRows(self.session, sources, names, role)
 
     def columns(self, files: Paths) -> tuple[str, ...]:
-        """The names of the columns of files."""
+        """The names of the columns that files have."""
         self.need_duckdb(SEVERAL)
         return self._sources(files, ())[0].names
 
@@ -269,13 +269,13 @@ class Engine:
         return duckdb_apply.apply_file(self.session, fitted, there, out, options, new)
 
     def _sources(self, files: Paths, wanted: Sequence[str]) -> list[Source]:
-        """The files as DuckDB reads them."""
+        """The files, opened by DuckDB."""
         from calibrant.engines.duckdb import find_sources
 
         return find_sources(self.session, self._with_standard_input(files), list(wanted))
 
     def _with_standard_input(self, files: Paths) -> Paths:
-        """The files, with one for standard input, which DuckDB reads."""
+        """The names of the files, where "-" is replaced by a copy of standard input."""
         if not any(os.fspath(name) == STANDARD for name in files):
             return files
         if self.spark:
@@ -286,11 +286,11 @@ class Engine:
 
     @cached_property
     def _standard_input(self) -> Path:
-        """A copy of standard input, which is read more than once."""
+        """The path of a copy of standard input."""
         return spool(self.session.reading, self.session.temporary("stdin"))
 
     def need_duckdb(self, what: tuple[str, str]) -> None:
-        """Refuse another engine for what only DuckDB reads."""
+        """Refuse the engine spark for what only DuckDB can do."""
         if self.spark:
             are_read, instead = what
             raise InputError(
@@ -310,7 +310,7 @@ OUTSIDE_ADVICE = "Divide percentages by 100; calibrate margins or logits first."
 
 @dataclass(frozen=True)
 class FileScores:
-    """The scores and labels of files, and facts worth remembering.
+    """What was read of files: scores with their labels, and facts for the provenance.
 
     Parameters
     ----------
@@ -338,7 +338,7 @@ class FileScores:
 
     @property
     def several(self) -> bool:
-        """Whether there is a column of scores for each of several classes."""
+        """Whether the scores are of several classes."""
         return isinstance(self.data, ScoreMatrix)
 
     @property
@@ -347,20 +347,20 @@ class FileScores:
         return self if self.came is None else self.came
 
     def mirrored(self) -> FileScores:
-        """The same with scores of one column read the other way, see `ScoreScale.centre`."""
+        """The same scores turned round, for files where a low score means the positive label."""
         scale = self.data.scale
         tables = {key: one.part_of(scale).mirrored() for key, one in self.by_segment.items()}
         return replace(self, data=self.data.mirrored(), by_segment=tables, came=self)
 
     @property
     def document(self) -> dict[str, Any]:
-        """The facts and the labels, for JSON."""
+        """The facts and labels, ready for JSON."""
         positive = {} if self.several else {"pos_label": self.pos_label}
         return {**self.facts, "classes": list(self.classes), **positive}
 
 
 class RowsOfFiles(ABC):
-    """The rows of files as a lazy frame, and questions that are asked of it.
+    """The rows of files as a lazy frame, with the questions that are asked of them.
 
     Labels are known by their spellings in the first rows; one that comes later costs another pass.
     """
@@ -371,44 +371,44 @@ class RowsOfFiles(ABC):
     @property
     @abstractmethod
     def file_names(self) -> list[str]:
-        """What the files are called."""
+        """The names of the files."""
 
     @property
     @abstractmethod
     def expected(self) -> list[int | None]:
-        """How many rows each file must hold; None where only the engine can tell."""
+        """The number of rows of each file; None where it is not known."""
 
     @property
     def dropped(self) -> int:
-        """How many rows were left out because they have no score or label."""
+        """How many rows were left out because a value is missing."""
         return 0
 
     @abstractmethod
     def labels(self, rows: int | None) -> dict[Any, Label]:
-        """The different labels of the first so many rows, or of all, by their spellings."""
+        """The different labels by their spelling: of the first ``rows`` rows, or of all."""
 
     @abstractmethod
     def lazy(self, coding: Coding) -> LazyRows:
-        """The rows as a lazy frame, its columns called by their roles."""
+        """The rows as a lazy frame, their labels coded."""
 
     @abstractmethod
     def refuse(self, coding: Coding) -> None:
-        """An InputError that says what is wrong with the rows, when something is."""
+        """Raise the InputError that says what is wrong with the rows, if something is."""
 
     @abstractmethod
     def refuse_labels(self) -> None:
-        """An InputError for missing labels, or for files without rows, when either is so."""
+        """Raise an InputError: labels are missing, or there are no rows."""
 
     @abstractmethod
     def refuse_outside(self) -> None:
-        """An InputError for probabilities outside [0, 1], when there are some."""
+        """Raise an InputError if some probabilities lie outside [0, 1]."""
 
     def respell(self) -> bool:
-        """Read numbers as most of them are written; whether that is another way than before."""
+        """Find out how most numbers are spelled; whether that is new."""
         return False
 
     def coding(self, pos_label: Any, *, all_rows: bool) -> Coding:
-        """How labels are read: by those of the first rows, or of all."""
+        """The two classes and the positive one, from the labels of the first rows or of all."""
         values = {} if all_rows else self.labels(HEAD)
         if len(set(values.values())) < 2:  # the rows may be sorted by label
             values = self.labels(None)
@@ -417,7 +417,8 @@ class RowsOfFiles(ABC):
         return classes_of(values, self.names.label, pos_label)
 
     def ask(self, question: Callable[[LazyRows], T], pos_label: Any = None) -> tuple[T, Coding]:
-        """The answer of all rows, and how the labels were read; an InputError for bad rows."""
+        """The answer to a question of all rows, and the labels it is based on. Wrong rows are
+        refused."""
         coding = self.coding(pos_label, all_rows=False)
         try:
             return question(self.lazy(coding)), coding
@@ -432,8 +433,8 @@ class RowsOfFiles(ABC):
         raise InputError("some rows cannot be read.")  # pragma: no cover - a check says which
 
     def facts(self, rows: int | None) -> dict[str, Any]:
-        """What is worth remembering of the files; an InputError if they hold another number of
-        rows."""
+        """Facts on the files for the provenance. Refused if another number of rows was read than
+        they hold."""
         if rows is not None:
             check_rows(rows + self.dropped, self.expected, self.file_names[0])
         files, more = self.file_names[:NAMED], len(self.file_names) - NAMED
@@ -446,7 +447,7 @@ class RowsOfFiles(ABC):
 
 
 def check_rows(rows: int, expected: Sequence[int | None], first: str) -> None:
-    """Refuse a result of fewer or more rows than the files hold, where their number is known."""
+    """Refuse a result of another number of rows than the files hold."""
     known = [count for count in expected if count is not None]
     if len(known) < len(expected) or sum(known) == rows:
         return
@@ -462,7 +463,7 @@ def check_rows(rows: int, expected: Sequence[int | None], first: str) -> None:
 def read_rows(
     rows: RowsOfFiles, *, cells: CellsOption = "auto", pos_label: Any = None
 ) -> FileScores:
-    """The score table of files; what was done to the scores is among the facts."""
+    """The score table of files, with facts on it."""
     grouped, coding = rows.ask(lambda lazy: lazy.grouped(cells), pos_label)
     table = grouped_table(*grouped)
     if rows.role == "probability" and not table.looks_like_probabilities:

@@ -34,7 +34,7 @@ LEAST = 512
 
 
 class Spark:
-    """A Spark session that makes no noise and leaves nothing behind.
+    """A quiet Spark session for one job, which removes all that it leaves on disk.
 
     A session that is already active is used as it is, and left open.
 
@@ -81,9 +81,9 @@ class Spark:
         self.started = self.session is None
         if not self.started:
             return
-        settings = _settings(master, threads, memory)
+        settings = _spark_settings(master, threads, memory)
         require_java()
-        _knock(master)
+        _refuse_absent_cluster(master)
         self._folder = TemporaryFolder()
         try:
             self._start({**settings, **(config or {})})
@@ -124,13 +124,16 @@ class Spark:
         self.close()
 
     def close(self) -> None:
-        """Stop what was started here, and remove what it left on disk."""
+        """Stop the session, if it was started here, and remove its files."""
         if not self.started:
             return
         logs = None
         if self.session is not None:
             with suppress(Exception):  # the driver may have died, which was told already
-                logs = _workers_logs(self.session.sparkContext)
+                context = self.session.sparkContext
+                if context.master.startswith("local-cluster"):  # its workers remove no logs
+                    homes = import_extra("pyspark.find_spark_home", extra="spark")
+                    logs = Path(homes._find_spark_home(), "work", context.applicationId)
                 self.session.stop()
             self.session = None
         if self._gateway is not None:
@@ -145,7 +148,8 @@ class Spark:
     # --- running --------------------------------------------------------------------------------
 
     def call(self, work: Callable[[], T]) -> T:
-        """The result of ``work``, off the main thread so that Ctrl-C works at once.
+        """The result of some work with Spark. It runs on another thread, so that Ctrl-C works at
+        once.
 
         Whatever Spark does in it is one group of jobs: its tasks are what the progress counts,
         and an interruption cancels them and waits for their end.
@@ -155,14 +159,14 @@ class Spark:
 
         def grouped() -> T:
             context.setJobGroup(group, "calibrant", interruptOnCancel=True)
-            with _quiet():
+            with _no_printed_errors():
                 return work()
 
         def show_progress() -> None:
             nonlocal most
             if self._progress:
                 with suppress(Exception):  # a lost driver is told by the work itself
-                    most = max(most, _fraction(context.statusTracker(), group))
+                    most = max(most, _share_of_tasks_done(context.statusTracker(), group))
                 self._progress(most)
 
         try:
@@ -185,7 +189,7 @@ class Spark:
 
 
 def _wait_for_tasks(context: Any, seconds: float = 5.0) -> None:
-    """Wait until cancelled tasks have ended: until then they may still write files."""
+    """Wait until cancelled tasks have ended, since they may still write files."""
     ends = time.monotonic() + seconds
     with suppress(Exception, KeyboardInterrupt):  # a lost driver has no tasks
         tracker = context._jsc.sc().statusTracker()
@@ -199,7 +203,7 @@ def _wait_for_tasks(context: Any, seconds: float = 5.0) -> None:
 
 
 def require_java() -> None:
-    """Refuse to go on without Java, which Spark's own message does not name.
+    """Refuse to go on where there is no Java.
 
     As Spark's scripts do, JAVA_HOME is believed before the PATH.
     """
@@ -216,8 +220,8 @@ def require_java() -> None:
         )
 
 
-def _knock(master: str) -> None:
-    """Refuse a cluster that is not there, which Spark itself would wait for a minute and more."""
+def _refuse_absent_cluster(master: str) -> None:
+    """Refuse a cluster that does not answer. Spark would wait for it a minute and more."""
     places = re.findall(r"(?:spark://|,)([^,:]+|\[[^]]+\]):([0-9]+)", master)
     for host, port in places:
         with suppress(OSError):
@@ -227,7 +231,8 @@ def _knock(master: str) -> None:
         raise InputError(f"no Spark cluster answers at {master}. {CHECK}")
 
 
-def _settings(master: str, threads: int | None, memory: str | None) -> dict[str, str]:
+def _spark_settings(master: str, threads: int | None, memory: str | None) -> dict[str, str]:
+    """The settings of Spark for this master, number of threads and memory."""
     if not MASTER.match(master):
         raise ParameterError(
             "master must be local[*], local[n], local-cluster[n,cores,MB], spark://host:port, yarn "
@@ -261,16 +266,16 @@ def _settings(master: str, threads: int | None, memory: str | None) -> dict[str,
         with suppress(AttributeError, ValueError, OSError):  # not told by every system
             machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**20
             megabytes = max(LEAST, min(megabytes, int(0.8 * machine)))
-        settings["spark.driver.memory"] = _heap(memory) if memory else f"{megabytes}m"
+        settings["spark.driver.memory"] = _java_memory(memory) if memory else f"{megabytes}m"
     elif memory:
-        settings["spark.executor.memory"] = _heap(memory)
+        settings["spark.executor.memory"] = _java_memory(memory)
     return settings
 
 
-def _heap(memory: str) -> str:
-    """A size for people as one for Java.
+def _java_memory(memory: str) -> str:
+    """A size such as "2GB" as Java wants it.
 
-    >>> _heap("2GB"), _heap("1.5 g")
+    >>> _java_memory("2GB"), _java_memory("1.5 g")
     ('2048m', '1536m')
     """
     match = SIZE.match(memory)
@@ -287,8 +292,8 @@ def _heap(memory: str) -> str:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep PySpark from printing the error that it raises, traces and all, to stderr as well."""
+def _no_printed_errors() -> Iterator[None]:
+    """Keep PySpark from printing errors that it raises as well."""
     try:
         from pyspark.logger import PySparkLogger
     except ImportError:  # a version that does not print it
@@ -307,7 +312,7 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def _interrupts_later(handler: Any) -> Iterator[None]:
-    """Keep a Ctrl-C until the end; PySpark, interrupted, would leave a Java behind that never ends.
+    """Put off a Ctrl-C until the end of the block, so that no Java process is left behind.
 
     A second one is not kept. ``handler`` is what Ctrl-C does otherwise, None on another thread.
     """
@@ -330,7 +335,7 @@ def _interrupts_later(handler: Any) -> Iterator[None]:
 
 
 def _shut_down(gateway: Any) -> None:
-    """End the JVM started here; the next session starts another, with its own memory."""
+    """End the Java process that was started here."""
     context = import_extra("pyspark", extra="spark").SparkContext
     active = context._active_spark_context
     if active is not None and active._gateway is gateway:  # begun, but no session came of it
@@ -354,16 +359,8 @@ def _shut_down(gateway: Any) -> None:
         process.wait()
 
 
-def _workers_logs(context: Any) -> Path | None:
-    """Where the workers of a local cluster log and keep their files, which they never remove."""
-    if not context.master.startswith("local-cluster"):
-        return None
-    homes = import_extra("pyspark.find_spark_home", extra="spark")
-    return Path(homes._find_spark_home(), "work", context.applicationId)
-
-
-def _fraction(tracker: Any, group: str) -> float:
-    """Tasks done of those known so far in a group of jobs."""
+def _share_of_tasks_done(tracker: Any, group: str) -> float:
+    """The share of a job group's known tasks that are done."""
     jobs = filter(None, map(tracker.getJobInfo, tracker.getJobIdsForGroup(group)))
     ids = {int(stage) for job in jobs for stage in job.stageIds}
     stages = [stage for stage in map(tracker.getStageInfo, ids) if stage is not None]
@@ -460,7 +457,7 @@ KNOWN: dict[str, str] = {
 
 
 def reworded(error: BaseException) -> str | None:
-    """An error of Spark in our words; None if it is a mistake of the program, to be left loud."""
+    """The message of a Spark error in our words; None if it is a mistake of this program."""
     homes = {cls.__module__.split(".", maxsplit=1)[0] for cls in type(error).__mro__}
     if not homes & {"pyspark", "py4j"} and not isinstance(error, ConnectionError):
         return None
@@ -479,7 +476,7 @@ def reworded(error: BaseException) -> str | None:
 
 
 def why_not_started(error: BaseException, log: Path, master: str) -> str:
-    """Why there is no session: what is wrong with Java, with the settings, or with the master."""
+    """The error text for a session that did not start: Java, the settings, or the master."""
     try:
         said = log.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -505,7 +502,7 @@ def name_of(url: str) -> str:
 
 
 def _messages(error: BaseException) -> list[str]:
-    """The message of an error and of all that caused it, on the side of Java too."""
+    """The messages of an error and of its causes, in Python and in Java."""
     found = [str(error)]
     cause: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     for _ in range(20):
@@ -520,7 +517,7 @@ def _messages(error: BaseException) -> list[str]:
 
 
 def _first_line(text: str) -> str:
-    """The first line that says something: not that of the bridge, no class names."""
+    """The first line of a message that says something to people."""
     for line in text.splitlines():
         words = re.sub(r"^(: )?([\w.$]+(Exception|Error): )+", "", line.strip())
         if words and not words.startswith("An error occurred while calling"):

@@ -74,7 +74,7 @@ def apply_file(
     options: ApplyOptions,
     new_segments: NewSegments,
 ) -> int:
-    """Copy files to the folder ``out`` with one more column; the number of rows written.
+    """Copy files to the folder ``out`` with a column of probabilities; the number of rows.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def apply_file(
     find_place(spark, frame, out, force=options.force)  # before any work
     columns = frame.columns
     options.check_columns([options.into], columns, name_of(os.fspath(files[0])))
-    if _is_text(files):
+    if _are_text_files(files):
         frame = with_numbers(frame, options.scores)
         fitted = replace(fitted, rule=segment_keys(fitted.map)[0])
     into = f"calibrant_{secrets.token_hex(4)}" if options.into in columns else options.into
@@ -124,7 +124,7 @@ def apply_file(
 
 
 def read_files(spark: Spark, files: Paths) -> Any:
-    """The frame that Spark's own reader makes of files, all of one kind.
+    """Files of one kind as a Spark frame, by Spark's own reader.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def read_files(spark: Spark, files: Paths) -> Any:
     if not files:
         raise InputError("at least one data file must be given, but none came.")
     names = [os.fspath(file) for file in files]
-    kinds = {_kind(name)[0]: name_of(name) for name in names}
+    kinds = {_kind_of_pattern(name)[0]: name_of(name) for name in names}
     kind, first = one_kind(kinds), name_of(names[0])
     if kind == "excel":
         raise InputError(
@@ -149,32 +149,37 @@ def read_files(spark: Spark, files: Paths) -> Any:
         )
     options: dict[str, Any] = {"mode": "FAILFAST"} if kind == "json" else {}
     if kind == "csv":
-        options = {**CSV, **STRICT_CSV, "sep": "\t" if _kind(names[0])[1] == ".tsv" else ","}
+        options = {
+            **CSV,
+            **STRICT_CSV,
+            "sep": "\t" if _kind_of_pattern(names[0])[1] == ".tsv" else ",",
+        }
     reader = spark.session.read.format(kind).options(**options)
     return spark.call(lambda: reader.load([_url_of(name) for name in names]))
 
 
 def with_numbers(frame: Any, columns: Sequence[str | None]) -> Any:
-    """The frame with columns of text as doubles; text that is no number makes the job fail."""
+    """The frame with columns of text turned into doubles. Other text makes the job fail."""
     for name in columns:
         if dict(frame.dtypes).get(name) == "string":
-            frame = frame.withColumn(name, frame[_quoted(str(name))].cast("double"))
+            quoted = "`" + str(name).replace("`", "``") + "`"
+            frame = frame.withColumn(name, frame[quoted].cast("double"))
     return frame
 
 
-def _kind(name: str) -> tuple[str, str, bool]:
-    """As `kind_of`, of a name that may hold wildcards."""
+def _kind_of_pattern(name: str) -> tuple[str, str, bool]:
+    """`kind_of` for a name that may hold wildcards."""
     end = re.split(r"[?*{\[\]}]", name_of(name))[-1] or name_of(name)
     return kind_of(Path(f"x{end}" if end.startswith(".") else end))
 
 
-def _is_text(files: Paths) -> bool:
-    return _kind(os.fspath(files[0]))[0] == "csv"
+def _are_text_files(files: Paths) -> bool:
+    """Whether the files are CSV or TSV."""
+    return _kind_of_pattern(os.fspath(files[0]))[0] == "csv"
 
 
 def _url_of(name: str) -> str:
-    """A file as Spark is told it: one of this machine is not on the cluster's own file system, and
-    where it is there, its name is no pattern."""
+    """The name of a file as Spark needs it: a URL where the file is on this machine."""
     path = path_here(name)
     if path is None or name.startswith("file:"):
         return name
@@ -188,24 +193,15 @@ def local_url(path: Path) -> str:
     return f"file://{whole}" if whole.startswith("/") else f"file:///{whole}"  # C:/x on Windows
 
 
-def _quoted(name: str) -> str:
-    """A column's name as Spark's SQL.
-
-    >>> _quoted("a.b`c")
-    '`a.b``c`'
-    """
-    return "`" + name.replace("`", "``") + "`"
-
-
 # --- the rows as questions are asked of them ----------------------------------------------------
 
 
 class SparkRows(RowsOfFiles):
-    """The rows of files as Spark reads them; labels of text files are typed by all their values."""
+    """The rows of files as Spark reads them."""
 
     def __init__(self, spark: Spark, files: Paths, names: Names, role: str) -> None:
         self.spark, self.names, self.role = spark, names, role
-        self.files, self.text = files, _is_text(files) if files else False
+        self.files, self.text = files, _are_text_files(files) if files else False
         frame = read_files(spark, files)
         if self.text:
             frame = with_numbers(frame, [names.score, names.weight, names.raw])
@@ -251,7 +247,7 @@ class SparkRows(RowsOfFiles):
 def write_files(
     spark: Spark, frame: Any, out: str | os.PathLike[str], *, force: bool = False
 ) -> int:
-    """Write a frame to the folder ``out`` by Spark's own writer; the number of rows.
+    """Write a frame to the folder ``out``, by Spark's own writer; the number of rows.
 
     Parameters
     ----------
@@ -290,14 +286,14 @@ def write_files(
 def find_place(
     spark: Spark, frame: Any, out: str | os.PathLike[str], *, force: bool
 ) -> Path | None:
-    """Where the output lies on this machine, None if it is elsewhere; an InputError if it is read,
-    is there already, or would cost other files."""
+    """The local path of the output, None if it is elsewhere. It must not be read, be there, or cost
+    other files."""
     name = os.fspath(out)
     output_kind(Path(name_of(name)))
     here = path_here(name)
     inputs = {url: path_here(unquote(url)) for url in spark.call(frame.inputFiles)}
     if here is None:
-        _refuse_read(name, [url for url, path in inputs.items() if path is None])
+        _refuse_output_that_is_read(name, [url for url, path in inputs.items() if path is None])
         return None
     final = follow_links(here.absolute())
     check_output_folder(final.parent)
@@ -321,8 +317,8 @@ def find_place(
     return final
 
 
-def _refuse_read(name: str, read: Sequence[str]) -> None:
-    """Refuse an output elsewhere that is read; hosts are not compared, as they have aliases."""
+def _refuse_output_that_is_read(name: str, read: Sequence[str]) -> None:
+    """Refuse an output on another machine that is one of the inputs."""
     own = urlsplit(name)
     for url in read:
         other = urlsplit(unquote(url))

@@ -101,18 +101,18 @@ def calibrate_attributions(
     """
     check_word("link", link, LINKS)
     check_word("output", output, OUTPUTS)
-    phi, base = _read(attributions, base_values)
+    phi, base = _read_attributions(attributions, base_values)
     map_ = map_of(calibrator)
     if isinstance(map_, VectorMap) or map_.segments is not None:
         raise InputError(
             "the calibrator must take one score and nothing else, but one of several classes or "
             "of segments came. Move the attributions of each class or segment by its own map."
         )
-    line = _line(map_, link) if output == "log_odds" else None
+    line = _line_of_log_odds(map_, link) if output == "log_odds" else None
     if line is not None:
         intercept, slope = line
         return _as_they_came(attributions, slope * phi, intercept + slope * base)
-    reading = _Reading(calibrator, map_, link, output)
+    reading = _CalibratedOutput(calibrator, map_, link, output)
     score = base + phi.sum(axis=1)
     end, begin = reading(score), reading(base)
     same = np.abs(score - base) <= SAME * np.maximum(1.0, np.abs(base))
@@ -122,8 +122,9 @@ def calibrate_attributions(
     return _as_they_came(attributions, values, np.where(same, end - values.sum(axis=1), begin))
 
 
-class _Reading(NamedTuple):
-    """The calibrated output as a function of what attributions add up to."""
+class _CalibratedOutput(NamedTuple):
+    """The calibrated log-odds, or probability, as a function of the score that attributions add up
+    to."""
 
     calibrator: Any
     map_: Map
@@ -131,7 +132,11 @@ class _Reading(NamedTuple):
     output: str
 
     def __call__(self, score: Array) -> Array:
-        p = self._probability(score)
+        fitted = to_fitted_map(self.calibrator)
+        if self.link == "sigmoid":
+            p = self.map_.of_logit(score)
+        else:
+            p = np.asarray(self.map_(score) if fitted is None else fitted.calibrate(score))
         if self.output == "probability":
             return p
         certain = (p <= 0.0) | (p >= 1.0)
@@ -143,7 +148,7 @@ class _Reading(NamedTuple):
         return logit(p)
 
     def slope(self, score: Array) -> Array:
-        """The slope at each score, over a small step to either side."""
+        """The slope of the function at some scores, by a small step to either side."""
         step = STEP * np.maximum(1.0, np.abs(score))
         low, high = score - step, score + step
         if self.link == "identity" and ((score >= 0.0) & (score <= 1.0)).all():
@@ -152,18 +157,12 @@ class _Reading(NamedTuple):
             return score
         return np.asarray((self(high) - self(low)) / (high - low))
 
-    def _probability(self, score: Array) -> Array:
-        if self.link == "sigmoid":
-            return self.map_.of_logit(score)
-        fitted = to_fitted_map(self.calibrator)
-        return np.asarray(self.map_(score) if fitted is None else fitted.calibrate(score))
 
-
-def _line(map_: Map, link: str) -> tuple[float, float] | None:
-    """Intercept and slope, where the log-odds that the map gives are a line of f.
+def _line_of_log_odds(map_: Map, link: str) -> tuple[float, float] | None:
+    """Intercept and slope, if the map's log-odds are a straight line of the score; else None.
 
     >>> of_logits = Logistic(1.0, (("z", 2.0),))
-    >>> _line(of_logits, "sigmoid"), _line(of_logits, "identity")
+    >>> _line_of_log_odds(of_logits, "sigmoid"), _line_of_log_odds(of_logits, "identity")
     ((1.0, 2.0), None)
     """
     inner = map_.simple
@@ -175,8 +174,8 @@ def _line(map_: Map, link: str) -> tuple[float, float] | None:
     return inner.intercept, sum(c for _, c in inner.terms)
 
 
-def _read(attributions: Any, base_values: Any) -> tuple[Array, Array]:
-    """φ of shape (n, d), and the base score of each row."""
+def _read_attributions(attributions: Any, base_values: Any) -> tuple[Array, Array]:
+    """The attributions as a matrix, and the base score of each row."""
     values, base = attributions, base_values
     if hasattr(attributions, "base_values"):
         if base_values is not None:
@@ -201,7 +200,7 @@ def _read(attributions: Any, base_values: Any) -> tuple[Array, Array]:
 
 
 def _as_they_came(attributions: Any, values: Array, base_values: Array) -> Any:
-    """Arrays, or a copy of the explanation with other numbers."""
+    """The new attributions in the form of the old ones: arrays, or an explanation of shap."""
     if not hasattr(attributions, "base_values"):
         return Attributions(values, base_values)
     found = copy.copy(attributions)

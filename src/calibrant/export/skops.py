@@ -48,7 +48,7 @@ TYPES = {
 
 
 def skops_types() -> list[str]:
-    """The names of all types of calibrant that a fitted model may hold, for skops to trust.
+    """The names of all types of calibrant that skops must trust to read a saved model.
 
     skops reads no type that it does not know or was not told of. None of these runs anything when
     it is read: their state is numbers, text, arrays, and one another.

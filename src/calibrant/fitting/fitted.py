@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.array_types import Array, Index
+from calibrant.data.attributes import Attribute
 from calibrant.data.columns import as_in_fit, as_same_series, plain, to_column, to_matrix
 from calibrant.data.documents import (
     as_unicode,
@@ -31,7 +32,6 @@ from calibrant.data.segments import NewSegments, segment_columns
 from calibrant.errors import InputError
 from calibrant.rules.base import Map, RowInputs, Rule, VectorMap, check_depth, rule_from_dict
 from calibrant.rules.piecewise import ScoreAt, score_at
-from calibrant.rules.plan.tables import TreeParts
 from calibrant.rules.segmented import Segmented
 from calibrant.tensors import as_came
 
@@ -498,6 +498,30 @@ def refuse_models(calibrator: Any) -> None:
         "both in one, pickle it, or write ONNX: calibrant.to_onnx of a CalibratedClassifier, or "
         "calibrant.compose_onnx of a model that you convert yourself."
     )
+
+
+class TreeParts(NamedTuple):
+    """A map of the score, and rounds of trees: z ← factor · (z + Σ trees), from its logit.
+
+    Columns without names are called by their numbers.
+
+    ``trees`` are the `SmallTrees` of `calibrant.methods.features.rule`. They count ``columns``
+    from 0; the column after the last is z. ``facts`` is the fitted value that they come from.
+    """
+
+    start: Map
+    columns: tuple[Attribute, ...]
+    trees: Any
+    sizes: tuple[int, ...]
+    factors: tuple[float, ...]
+    facts: Any
+
+    @property
+    def ends(self) -> list[tuple[int, int, float]]:
+        """For each round: its first tree, the first tree after it, and its factor."""
+        lasts = np.cumsum(self.sizes).tolist()
+        firsts = [0, *lasts[:-1]]
+        return list(zip(firsts, lasts, self.factors, strict=True))
 
 
 def tree_parts_of(calibrator: Any) -> TreeParts | None:

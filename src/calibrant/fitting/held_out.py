@@ -21,7 +21,7 @@ from sklearn.base import clone
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.door import Rows
-from calibrant.data.score_matrix import ScoreMatrix
+from calibrant.data.score_matrix import ScoreMatrix, Scores
 from calibrant.data.score_table import CellColumns, ScoreTable, table_in_rows, weight_in_rows
 from calibrant.fitting.folds import (
     FEW_CLASSES,
@@ -42,6 +42,7 @@ from calibrant.metrics.point_measures import area, one_class
 from calibrant.metrics.tables import class_tables
 from calibrant.rules.softmax import Softmax
 from calibrant.running import track
+from calibrant.tensors import on_host
 
 #: learns from what a fold does not hold out; gives a calibrator, or a function of what it holds out
 Fit = Callable[[Any], Any]
@@ -459,7 +460,12 @@ class HeldOutMatrix(HeldOut):
         # a single part is taken once for all candidates, since it may be large
         if len(self.pairs) == 1:
             return [self._single]
-        return ((self._scaled.take(train), self.matrix.scores[test]) for train, test in self.pairs)
+        return ((self._scaled.take(train), self._scores(test)) for train, test in self.pairs)
+
+    def _scores(self, rows: Index) -> Scores:
+        """The scores of some rows; those of a tensor leave its device."""
+        scores: Scores = on_host(self.matrix.take(rows).scores)
+        return scores
 
     @cached_property
     def _scaled(self) -> ScoreMatrix:
@@ -470,7 +476,7 @@ class HeldOutMatrix(HeldOut):
     def _single(self) -> Part:
         """The part of a single fold."""
         ((train, test),) = self.pairs
-        return self._scaled.take(train), self.matrix.scores[test]
+        return self._scaled.take(train), self._scores(test)
 
     @cached_property
     def rows(self) -> Index:
@@ -500,7 +506,7 @@ class HeldOutMatrix(HeldOut):
 
     def unchanged(self) -> Trial:
         """The trial of the scores as they came: distributions, or the softmax of logits."""
-        before, scores = unchanged(self.matrix), self.matrix.scores[self.rows]
+        before, scores = unchanged(self.matrix), self._scores(self.rows)
         p = before(scores)
         if before.input == "probability":
             p[scores == 0] = 0.0  # the map gives 5e-324, but a wrong zero has an infinite loss
@@ -550,14 +556,14 @@ def unchanged(matrix: ScoreMatrix) -> Softmax:
 
 
 #: a candidate replaces our own method only if it is ahead by more standard errors than this
-BENEFIT = 2.0
+ERRORS_OVER_OWN = 2.0
 #: the level of the test that the scores are wrong
 LEVEL = 0.05
 #: without that test the best must be ahead of the scores by more standard errors than this, which
 #: noise alone is in 5 % of samples
-ONE_SIDED = 1.64
+ERRORS_AHEAD = 1.64
 #: standard errors by which the best must be ahead of the scores of several classes
-CLASS_ERRORS = 1.0
+ERRORS_AHEAD_OF_CLASSES = 1.0
 #: mean losses that differ by this part are equal but for rounding
 ROUNDING = 1e-12
 
@@ -566,8 +572,8 @@ def choose(
     trials: Mapping[str, Trial],
     sample: Sample,
     *,
-    right: float | None = None,
-    errors: float = ONE_SIDED,
+    p_value: float | None = None,
+    errors: float = ERRORS_AHEAD,
     demanding: Collection[str] = (),
     by: str = "log_loss",
 ) -> tuple[str, set[str]]:
@@ -575,7 +581,7 @@ def choose(
 
     The first candidate is the scores as they came. They are kept unless the best is ahead of them
     by more than so many standard ``errors``, or is ahead at all and a test refutes the scores
-    (``right`` is the p-value of the test that they are right; None without one).
+    (``p_value`` is that of the test that they are right; None without one).
 
     Otherwise the second candidate (our own method) is taken if it is ahead of the scores by the
     same rule, and at most two standard errors behind the best. In all other cases the best is
@@ -599,7 +605,7 @@ def choose(
         best = min(good, key=lambda name: sample.mean(losses[name]))
         behind = {name: standard_errors_behind(losses[name], losses[best], sample) for name in good}
         tied = {name for name, count in behind.items() if count <= 1.0}
-        needed = 0.0 if right is not None and right <= LEVEL else errors
+        needed = 0.0 if p_value is not None and p_value <= LEVEL else errors
 
         def beats_the_scores(name: str) -> bool:
             if first not in good:
@@ -607,13 +613,16 @@ def choose(
             return standard_errors_behind(losses[first], losses[name], sample) > needed
 
         if beats_the_scores(best):
-            own = behind.get(second, np.inf) <= BENEFIT and beats_the_scores(second)
+            own = behind.get(second, np.inf) <= ERRORS_OVER_OWN and beats_the_scores(second)
             taken = second if own else best
     for name in demanding:
         if name not in finite:
             continue
         hopeless = taken not in finite
-        if hopeless or standard_errors_behind(losses[taken], losses[name], sample) > BENEFIT:
+        if (
+            hopeless
+            or standard_errors_behind(losses[taken], losses[name], sample) > ERRORS_OVER_OWN
+        ):
             taken, tied = name, {name}
     return taken, tied
 

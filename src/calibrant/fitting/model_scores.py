@@ -647,12 +647,12 @@ def _without_early_stopping(callbacks: Any) -> list[Any]:
 
 
 #: scores, and the rows that they belong to (None: all)
-Part = tuple[Array, Index | None]
+ScoredPart = tuple[Array, Index | None]
 
 
 @contextmanager
 def pooled_scores(
-    calibrator: Any, data: Rows, parts: list[Part]
+    calibrator: Any, data: Rows, parts: list[ScoredPart]
 ) -> Iterator[tuple[Array, Index, Array | None]]:
     """The scores of all parts as one column, with the row and the weight of each score.
 

@@ -572,7 +572,7 @@ TREE_OPTIONS: Mapping[str, Any] = {
 
 #: a leaf's probability from the weight of its positives, its weight, the whole tree's share of
 #: positives, and m
-SMOOTHINGS: Mapping[str, Callable[[Array, Array, float, float], Array]] = {
+LEAF_SMOOTHING: Mapping[str, Callable[[Array, Array, float, float], Array]] = {
     "none": lambda positive, n, rate, m: positive / n,
     "laplace": lambda positive, n, rate, m: (positive + 1.0) / (n + 2.0),
     "m-estimate": lambda positive, n, rate, m: (positive + m * rate) / (n + m),
@@ -657,7 +657,7 @@ class Trees:
         else:
             n = np.asarray(tree.weighted_n_node_samples)
             positive, rate = n * share[:, 1], float(share[0, 1])
-            p = SMOOTHINGS[self.leaf_smoothing](positive, n, rate, self.m)
+            p = LEAF_SMOOTHING[self.leaf_smoothing](positive, n, rate, self.m)
             nodes = np.asarray(2.0 * p - 1.0, dtype=np.float64)
         votes: Array = nodes[tree.apply(X)]
         return votes

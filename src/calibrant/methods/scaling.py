@@ -28,7 +28,14 @@ from calibrant.fitting.base import (
     uses_logit_scale,
 )
 from calibrant.fitting.folds import FOLDS, deal_by_scores, rows_by_score
-from calibrant.fitting.held_out import CLASS_ERRORS, HeldOut, Sample, Trial, choose, try_all
+from calibrant.fitting.held_out import (
+    ERRORS_AHEAD_OF_CLASSES,
+    HeldOut,
+    Sample,
+    Trial,
+    choose,
+    try_all,
+)
 from calibrant.losses import logit
 from calibrant.rules.base import Map, VectorMap, in_blocks
 from calibrant.rules.sigmoids import Logistic
@@ -44,7 +51,7 @@ from calibrant.solvers.softmax import (
     fit_temperature,
     forms_hessian,
     objective,
-    row_losses,
+    softmax_row_losses,
 )
 from calibrant.solvers.weights import mixture_weights
 from calibrant.tensors import library_of
@@ -881,7 +888,10 @@ class FoldFit(NamedTuple):
     factor: float | None = None
 
     def __call__(self, source: Source) -> Array:
-        losses = [row_losses(x, y, self.theta, self.family.full) for x, y, _ in self.read(source)()]
+        losses = [
+            softmax_row_losses(x, y, self.theta, self.family.full)
+            for x, y, _ in self.read(source)()
+        ]
         return np.concatenate(losses)
 
     def read(self, source: Source) -> Source:
@@ -990,7 +1000,7 @@ class HeldOutBlocks(HeldOut):
         trials = {**try_all({"temperature": tempered}, self), "fit": trial}
         best = min(trials, key=lambda name: self.sample.mean(trials[name].log_loss))
         both = {"identity": self.unchanged, best: trials[best]}
-        return choose(both, self.sample, errors=CLASS_ERRORS)[0]
+        return choose(both, self.sample, errors=ERRORS_AHEAD_OF_CLASSES)[0]
 
 
 def try_strengths(

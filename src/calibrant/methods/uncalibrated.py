@@ -15,8 +15,8 @@ from calibrant.data.score_table import ScoreTable, table_in_rows
 from calibrant.fitting.base import DIRECTIONS, Calibrator
 from calibrant.fitting.folds import FOLDS, split_rows_with_weight
 from calibrant.fitting.held_out import (
-    CLASS_ERRORS,
-    ONE_SIDED,
+    ERRORS_AHEAD,
+    ERRORS_AHEAD_OF_CLASSES,
     Fit,
     HeldOutCells,
     HeldOutMatrix,
@@ -166,14 +166,17 @@ def choose_by_gate(rows: Rows, weights: str, name: str, fit: Fit, groups: Any) -
     if several:
         matrix = _score_matrix(rows)
         held = HeldOutMatrix(matrix, *split_rows_with_weight(FOLDS, rows, groups, 0), weights)
-        trials, right, smooth, errors = {BEFORE: held.unchanged()}, None, FACTOR, CLASS_ERRORS
+        trials, p_value = {BEFORE: held.unchanged()}, None
+        smooth, errors = FACTOR, ERRORS_AHEAD_OF_CLASSES
     else:
         held = HeldOutCells.of_rows(rows, FOLDS, groups, 0, counts=weights == "counts")
-        trials, right = trial_before(rows, weights, held)
-        smooth, errors = SMOOTH, ONE_SIDED
+        trials, p_value = trial_before(rows, weights, held)
+        smooth, errors = SMOOTH, ERRORS_AHEAD
     trials |= try_all({smooth: fit_copies(to_calibrator(smooth))}, held)
     trials |= try_all({name: fit}, held, by_rows=True)
-    kept, _ = choose(trials, held.sample, right=right, errors=errors, demanding=(name,), by="brier")
+    kept, _ = choose(
+        trials, held.sample, p_value=p_value, errors=errors, demanding=(name,), by="brier"
+    )
     return kept
 
 
@@ -183,8 +186,8 @@ def trial_before(
     """The trial of scores as they came, and the p-value of the test that they are right."""
     trial = unchanged_trial(ScoreTable.from_rows(rows), held)
     grouped = held.sample.cluster is not None
-    right = chance_that_right(held.predictions(trial), grouped=grouped, weights=weights)
-    return {BEFORE: trial}, right
+    p_value = chance_that_right(held.predictions(trial), grouped=grouped, weights=weights)
+    return {BEFORE: trial}, p_value
 
 
 def _score_matrix(rows: Rows) -> ScoreMatrix:

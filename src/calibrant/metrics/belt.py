@@ -152,7 +152,7 @@ def calibration_belt(
 
 
 class Powers(NamedTuple):
-    """Polynomials of log-odds that are orthonormal under the weights of a table.
+    """Orthonormal polynomials of log-odds, for a table with given weights.
 
     Column j of ``mix`` has the coefficients of that of degree j in powers of (z − middle)/spread.
     """
@@ -163,7 +163,8 @@ class Powers(NamedTuple):
 
     @classmethod
     def of(cls, z: Array, weight: Array) -> Powers:
-        """Of at most `HIGHEST` degrees; fewer where there are few log-odds, or nearly so."""
+        """The polynomials for these log-odds: up to `HIGHEST` degrees, fewer where there are few
+        different log-odds."""
         share = weight / float(weight.sum())
         middle = float(share @ z)
         spread = math.sqrt(float(share @ (z - middle) ** 2))
@@ -175,12 +176,12 @@ class Powers(NamedTuple):
         return plain._replace(mix=np.linalg.inv(root[:many, :many]))
 
     def at(self, z: Array) -> Array:
-        """The polynomials at log-odds: shape (places, degrees)."""
+        """The value of each polynomial at some log-odds: shape (places, degrees)."""
         powers = np.vander((z - self.middle) / self.spread, len(self.mix), increasing=True)
         return np.asarray(powers @ self.mix)
 
     def plain(self, theta: Array) -> tuple[float, ...]:
-        """The coefficients of 1, z, z², … of a sum of the first polynomials."""
+        """The coefficients of 1, z, z², … of Σ θ_j · (polynomial of degree j)."""
         many = len(theta)
         scaled = np.polynomial.Polynomial((self.mix @ np.eye(len(self.mix), many)) @ theta)
         line = np.polynomial.Polynomial((-self.middle / self.spread, 1.0 / self.spread))
@@ -190,7 +191,7 @@ class Powers(NamedTuple):
 
 @dataclass(frozen=True)
 class Belt:
-    """The polynomial of a table of predictions between 0 and 1.
+    """The polynomial that was fitted to a table of predictions between 0 and 1.
 
     ``first`` is the degree from which it grew, ``free`` how many coefficients are tested there, and
     ``statistic`` twice what the likelihood gains on the predictions. ``point`` is None where no
@@ -207,7 +208,7 @@ class Belt:
 
     @classmethod
     def of(cls, table: ScoreTable, *, fitted: bool = False) -> Belt:
-        """The belt of a table of one prediction or more. O(D) a Newton step.
+        """The belt of a table that is not empty. O(D) a Newton step.
 
         Where the predictions were ``fitted`` to it, they are its best line already.
         """
@@ -217,12 +218,12 @@ class Belt:
         first = min(2 if fitted else 1, highest)
         grown = partial(cls, table, powers, first, max(first - 1, 0) if fitted else first + 1)
         right = float(table.negative @ softplus(z) + table.positive @ softplus(-z))
-        degree, point = first, _fit(table, powers, first)
+        degree, point = first, _fit_degree(table, powers, first)
         if point is None:
             return grown(degree, 2.0 * right, None)
         enough = float(chdtri(1, GATE)) / 2.0
         while degree < highest:
-            further = _fit(table, powers, degree + 1)
+            further = _fit_degree(table, powers, degree + 1)
             if further is None or point.loss - further.loss <= enough:
                 break
             degree, point = degree + 1, further
@@ -230,24 +231,26 @@ class Belt:
 
     @property
     def coefficients(self) -> tuple[float, ...]:
-        """Those of 1, z, z², …; NaN where no polynomial fits best."""
+        """The coefficients of 1, z, z², … of the polynomial; NaN where none fits best."""
         if self.point is None:
             return (math.nan,) * (self.degree + 1)
         return self.powers.plain(self.point.theta)
 
     def beyond(self, statistic: float) -> float:
-        """P(T ≥ statistic) at this degree, if the predictions are right."""
-        return statistic_beyond(statistic, self.free, self.degree - self.first)
+        """The p-value of a statistic, at the degree of this belt."""
+        taken = self.degree - self.first
+        return float(statistic_beyond(np.array([statistic]), self.free, taken)[0])
 
     def curve(self, p: Array) -> Array:
-        """The curve at predictions between 0 and 1; the rate where no polynomial fits best."""
+        """The calibrated probability at predictions between 0 and 1; the rate of positives where no
+        polynomial fits best."""
         if self.point is None:
             return np.full(len(p), self.table.total_positive / self.table.total)
         return sigmoid(self.powers.at(logit(p))[:, : self.degree + 1] @ self.point.theta)
 
     def band(self, p: Array, level: float) -> tuple[Array, Array]:
-        """The belt at predictions between 0 and 1: where the curves go that the test at 1 − level
-        does not refuse; everything where no polynomial fits best.
+        """The lower and the upper end of the belt at predictions between 0 and 1. Curves inside are
+        not refused by the test at 1 − level. It is all of [0, 1] where no polynomial fits best.
 
         Of more than `CELLS` distinct predictions neighbours are taken together.
         """
@@ -255,7 +258,7 @@ class Belt:
             return np.zeros(len(p)), np.ones(len(p))
         fall = float(brentq(lambda t: self.beyond(t) - (1.0 - level), 0.0, 1e3)) / 2.0
         cells = self.table.pool(CELLS)
-        region = _Region(
+        region = _BeltRegion(
             cells, self.powers.at(logit(cells.scores)).T[: self.degree + 1], self.point
         )
         places = self.powers.at(logit(p))[:, : self.degree + 1]
@@ -263,8 +266,9 @@ class Belt:
         return sigmoid(low), sigmoid(high)
 
 
-def _fit(table: ScoreTable, powers: Powers, degree: int) -> LogisticPoint | None:
-    """The fit of a degree; None where there is none."""
+def _fit_degree(table: ScoreTable, powers: Powers, degree: int) -> LogisticPoint | None:
+    """The logistic regression on the powers of log-odds up to a degree; None where the classes can
+    be told apart by a threshold."""
     z, mix = logit(table.scores), powers.mix[:, : degree + 1]
     separable = not (table.total_negative and table.total_positive)
     if not separable and degree:
@@ -289,8 +293,8 @@ def _fit(table: ScoreTable, powers: Powers, degree: int) -> LogisticPoint | None
 # --- the region of all polynomials that the test does not refuse --------------------------------
 
 
-class _Region(NamedTuple):
-    """The polynomials whose likelihood is not too far below the largest.
+class _BeltRegion(NamedTuple):
+    """The polynomials whose likelihood is not too far below that of the best one.
 
     ``u`` has a row for each polynomial and a column for each cell.
     """
@@ -300,7 +304,8 @@ class _Region(NamedTuple):
     best: LogisticPoint
 
     def furthest(self, directions: Array, fall: float) -> Array:
-        """The largest directions·θ over all θ whose loss is at most ``fall`` above the least.
+        """For each direction d the largest d·θ among coefficients θ whose loss is at most ``fall``
+        above the smallest loss.
 
         At the optimum the gradient is parallel to the direction. Newton's step to there, with
         H = ∇²loss and g = ∇loss, is s·H⁻¹d − H⁻¹g, where s² = (2·(what the loss still lacks) +
@@ -321,7 +326,8 @@ class _Region(NamedTuple):
         return np.where(off <= OFF * max(fall, 1.0), found, np.inf)
 
     def _step(self, theta: Array, directions: Array, target: float) -> Array:
-        """Newton's step to the θ of that loss which lies furthest along each direction."""
+        """One Newton step towards the θ that has the target loss and lies furthest along its
+        direction."""
         loss, gradient, hessian = self._derivatives(theta)
         both = np.linalg.solve(hessian, np.stack((directions, gradient), axis=2))
         a, b = both[:, :, 0], both[:, :, 1]
@@ -330,7 +336,7 @@ class _Region(NamedTuple):
         return np.asarray(size[:, None] * a - b)
 
     def _derivatives(self, theta: Array) -> tuple[Array, Array, Array]:
-        """Loss, gradient and Hessian at each row of θ."""
+        """The loss, its gradient and its Hessian, for each row of θ."""
         n0, n1 = self.cells.negative, self.cells.positive
         eta = theta @ self.u
         tail = np.exp(-np.abs(eta))
@@ -348,18 +354,17 @@ class _Region(NamedTuple):
 # --- the distribution of the statistic ----------------------------------------------------------
 
 
-def statistic_beyond(t: float, free: int, taken: int) -> float:
-    """P(χ²_free + Σ χ²₁ of ``taken`` terms, each above its 95 % quantile, ≥ t), all independent.
+def statistic_beyond(t: Array, free: int, taken: int) -> Array:
+    """The chance of at least t for a sum of independent terms: χ²_free, and ``taken`` terms χ²₁
+    that are above their own 95 % quantile.
 
-    >>> [round(statistic_beyond(t, 2, taken), 4) for t, taken in ((5.9915, 0), (9.0, 1), (20.0, 3))]
-    [0.05, 0.2384, 0.3104]
+    One integral for each term, in which z = √t·sin θ makes what is integrated smooth.
+
+    >>> statistic_beyond(np.array([5.9915]), 2, 0).round(4).tolist()
+    [0.05]
+    >>> statistic_beyond(np.array([9.0, 20.0]), 2, 1).round(4).tolist()
+    [0.2384, 0.002]
     """
-    return float(_beyond(np.array([t]), free, taken)[0])
-
-
-def _beyond(t: Array, free: int, taken: int) -> Array:
-    """`statistic_beyond` of several values, by one integral for each term: z = √t·sin θ makes what
-    is integrated smooth."""
     if not taken:
         return np.asarray(chdtrc(free, np.maximum(t, 0.0))) if free else np.ones(len(t))
     k = float(chdtri(1, GATE))
@@ -373,7 +378,7 @@ def _beyond(t: Array, free: int, taken: int) -> Array:
     end = np.arcsin(np.sqrt(1.0 - (taken - 1) * k / top))
     angle = begin[:, None] + (end - begin)[:, None] * (NODES + 1.0) / 2.0
     z = root[:, None] * np.sin(angle)
-    rest = _beyond((top[:, None] - z**2).ravel(), free, taken - 1).reshape(z.shape)
+    rest = statistic_beyond((top[:, None] - z**2).ravel(), free, taken - 1).reshape(z.shape)
     density = np.sqrt(2.0 / np.pi) * np.exp(-0.5 * z**2) * root[:, None] * np.cos(angle)
     inner = (end - begin) / 2.0 * ((rest * density) @ WEIGHTS)
     beyond = chdtrc(1, top - (taken - 1) * k)  # the term alone is enough

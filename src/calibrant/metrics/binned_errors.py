@@ -200,7 +200,8 @@ def mce(
 def _read_two_or_top(
     y: Any, p: Any, binning: str, ties: str, sample_weight: Any, pos_label: Any, classes: Any
 ) -> ScoreTable | Rows:
-    """The probabilities of two classes, or those of the most probable of several."""
+    """The rows or the table that bins are made of: of two classes the probabilities, of several
+    those of the most probable class."""
     if isinstance(y, ScoreTable) and (binning, ties) == ("mass", "rows"):
         raise InputError(
             'ties="rows" needs the rows in their order, but a ScoreTable came, which has none. '
@@ -411,7 +412,7 @@ ROUNDING = 1e-12
 
 
 class CellsInBins:
-    """Which cells lie in one bin, and how the others are shared between bins.
+    """The bin of each cell of a table. A cell that a border divides belongs to several bins.
 
     ``first`` is the bin in which each cell begins. ``whole`` are the numbers of the cells that end
     in it, too, ``shared`` those of the others, and ``shares`` how much of these lies in each bin.
@@ -429,7 +430,7 @@ class CellsInBins:
         self.shares = np.zeros((0, self.bins))
 
     def _by_mass(self, table: ScoreTable) -> None:
-        """Bins of equal mass: a cell that a border divides is shared in proportion."""
+        """Cut bins of equal weight. A cell that a border divides is shared in proportion."""
         mass = np.append(0.0, np.cumsum(table.weight))
         borders = mass_borders(mass[-1], table.is_whole, self.bins)
         last = np.searchsorted(borders, mass[1:], side="left") - 1
@@ -442,17 +443,18 @@ class CellsInBins:
         self.shares = np.maximum(inside, 0.0) / (high - low)
 
     def sums(self, column: Array, power: int = 1) -> Array:
-        """The sum of a column of cells over each bin; a shared cell counts with its share^power."""
+        """The sum of a column over the cells of each bin. A shared cell counts with its share, to
+        the given power."""
         sums = np.bincount(self.first[self.whole], column[self.whole], minlength=self.bins)
         return np.asarray(sums + column[self.shared] @ self.shares**power, dtype=np.float64)
 
     def gaps(self, table: ScoreTable) -> Array:
-        """Each bin's share |Σ w(y − p)|/n of the ECE."""
+        """What each bin adds to the ECE: |Σ w(y − p)| / Σw of all rows."""
         return np.asarray(np.abs(self.sums(residuals(table))) / table.total)
 
 
 class ErrorRule(NamedTuple):
-    """Which error over bins is asked for: see `calibrant.metrics.ece`."""
+    """The options of `ece`: bins, ties, norm, whether to debias, and how weights are read."""
 
     bins: Bins
     binning: str
@@ -462,7 +464,7 @@ class ErrorRule(NamedTuple):
     weights: str
 
     def checked(self) -> ErrorRule:
-        """The rule itself, if there is such an error; else it is refused."""
+        """The rule itself; options that do not exist, or do not go together, are refused."""
         check_bins(self.bins, self.binning, self.ties)
         check_weights(self.weights)
         if isinstance(self.norm, (bool, str)) or self.norm not in (1, 2):
@@ -480,7 +482,7 @@ class ErrorRule(NamedTuple):
         return self
 
     def mean_power(self, seen: ScoreTable | Rows) -> float:
-        """The mean |gap|^norm over the cases, without what chance adds if that is asked for."""
+        """The mean over all cases of |gap of the case's bin|^norm, debiased if asked for."""
         if not self.debias:
             return group(seen, self.bins, self.binning, self.ties).mean_power(self.norm)
         share, gap, variance = _bin_gaps(as_table(seen), self)
@@ -489,13 +491,13 @@ class ErrorRule(NamedTuple):
         return float(share @ (2.0 * gap - folded_mean(gap, np.sqrt(np.maximum(variance, 0.0)))))
 
     def root(self, mean_power: float) -> float:
-        """The error; what was debiased may have fallen below 0, and is 0 then."""
+        """The error, from the mean power. A debiased value below 0 counts as 0."""
         power = max(mean_power, 0.0)
         return power if self.norm == 1 else math.sqrt(power)
 
 
 def _bin_gaps(table: ScoreTable, rule: ErrorRule) -> tuple[Array, Array, Array]:
-    """For each bin its share of the weight, |mean of y − p|, and the variance of that mean.
+    """For each bin: its share of the weight, |mean of y − p|, and the variance of that mean.
 
     A row that a border divides counts in each bin with its part of the weight. With such weights a
     and d = y − p, (Σad)² − Σa²d² has the expectation ((Σa)² − Σa²)·(E d)²: from that the variance
@@ -515,7 +517,7 @@ def _bin_gaps(table: ScoreTable, rule: ErrorRule) -> tuple[Array, Array, Array]:
 
 
 def folded_mean(mean: Array, sd: Array) -> Array:
-    """E|m + σZ| = m·erf(m/σ√2) + σ√(2/π)·exp(−m²/2σ²), Z standard normal and m ≥ 0.
+    """The mean of |m + σZ| for standard normal Z and m ≥ 0.
 
     >>> folded_mean(np.array([0.0, 3.0, 2.0]), np.array([1.0, 0.0, 1.0])).round(4).tolist()
     [0.7979, 3.0, 2.017]
@@ -527,11 +529,12 @@ def folded_mean(mean: Array, sd: Array) -> Array:
 
 
 def without_chance(value: float, gaps: Array, chance: Array) -> float:
-    """The error without what chance adds: c·error, c between 0 and 1.
+    """The error without what chance adds to it: between 0 and the error itself.
 
-    c is such that true gaps of c times those seen, blurred by chance, would on average give the
-    error seen. ``gaps`` and ``chance`` are each bin's part of the error, and of the mean error of
-    redrawn labels. Chance is taken to be normal, with the standard deviation chance·√(π/2).
+    It is c·error, with the c for which true gaps of c times those seen, blurred by chance, would on
+    average give the error seen. ``gaps`` and ``chance`` are each bin's part of the error, and of
+    the mean error of redrawn labels. Chance is taken to be normal, with the standard deviation
+    chance·√(π/2).
     """
     if value <= chance.sum() * (1.0 + ROUNDING):  # taking the root would turn 1e-16 into 1e-7
         return 0.0
@@ -694,7 +697,7 @@ def ece_test(
 def _redrawn_bins(
     cells: CellsInBins, rows: CellRows, replicates: int, random: np.random.Generator
 ) -> Array:
-    """Σ w(y* − p) of each bin in each redrawing, shape (replicates, bins)."""
+    """Σ w(y* − p) of each bin, with redrawn labels y*: shape (replicates, bins)."""
     gaps = np.zeros((replicates, cells.bins))
     if len(cells.whole):
         inside = cells.first[cells.whole]

@@ -44,7 +44,8 @@ MOST_ROWS = 1e12
 
 
 class RowWeights(NamedTuple):
-    """w and w² of each row, as the weights are meant, and which rows belong together."""
+    """The weights of rows and their squares, in units of rows; and which rows belong to one
+    cluster."""
 
     weight: Array
     squares: Array
@@ -52,7 +53,7 @@ class RowWeights(NamedTuple):
 
     @classmethod
     def of(cls, given: Array | None, rows: int, weights: str) -> RowWeights:
-        """The weights of rows, from those that came; None where all rows count once."""
+        """The weights as ``weights`` says they are meant; without any, each row counts once."""
         weight = weight_in_rows(given, weights)
         if weight is None:
             weight = np.ones(rows)
@@ -70,7 +71,8 @@ class RowWeights(NamedTuple):
         return float(self.weight.sum()) ** 2 / squares if squares else 0.0
 
     def by_class(self, positive: Flags) -> CellColumns:
-        """w of negatives and of positives, and w² of both; 0 where a row is of the other class."""
+        """Four columns: w of negatives, w of positives, and w² of both. A row of the other class
+        has 0."""
         n0, n1, q0, q1 = (
             np.where(at, w, 0.0)
             for w in (self.weight, self.squares)
@@ -79,7 +81,7 @@ class RowWeights(NamedTuple):
         return CellColumns(n0, n1, q0, q1)
 
     def error(self, influence: Array) -> float:
-        """The standard error of a quantity that each row moves by its weight · influence / Σw.
+        """The standard error of Σw·influence / Σw.
 
         The size must be above 1. Where squares are too large for floats, the error is infinite.
         """
@@ -99,7 +101,7 @@ class RowWeights(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """A mean, its standard error, its skewness, and the number of cases it is over."""
+    """A mean with its standard error and skewness, and how many rows it is over."""
 
     mean: float
     error: float
@@ -108,7 +110,8 @@ class Moments(NamedTuple):
 
     @classmethod
     def of(cls, mean: float, seen: Span, expected: Span, total: float, size: float) -> Moments:
-        """Moments from Σw²(x − mean)² and Σw³(x − mean)³: as seen, and as predictions promise.
+        """Moments from two pairs of sums, Σw²(x − mean)² and Σw³(x − mean)³: of the data as seen,
+        and as the predictions expect them.
 
         The larger variance counts. Where rare events did not come, their absence must not look
         like certainty.
@@ -119,7 +122,7 @@ class Moments(NamedTuple):
 
 
 def log_losses(p: Array) -> tuple[Array, Array]:
-    """−ln of the probability of a negative and of a positive."""
+    """What a prediction loses by the log loss: if a negative came, and if a positive came."""
     with np.errstate(divide="ignore"):
         return -np.log1p(-p), -np.log(p)
 
@@ -132,7 +135,8 @@ LOSSES: dict[str, Callable[[Array], tuple[Array, Array]]] = {
 
 
 def moments(p: Array, columns: CellColumns, losses: tuple[Array, Array]) -> Moments:
-    """Moments of the mean of a loss, from what negatives and positives lose at each cell."""
+    """The mean of a loss and how it varies. ``losses`` are what negatives and positives lose at
+    each cell."""
     n0, n1, q0, q1 = columns
     v0, v1 = (np.where(n > 0, v, 0.0) for n, v in zip((n0, n1), losses, strict=True))
     n, q = n0 + n1, q0 + q1
@@ -151,19 +155,19 @@ def moments(p: Array, columns: CellColumns, losses: tuple[Array, Array]) -> Mome
 
 
 def cubes(n: Array, q: Array) -> Array:
-    """Σw³ of each cell, if its weights are equal."""
+    """Σw³ of each cell, supposing that its weights are equal; n is Σw, q is Σw²."""
     return np.divide(q**2, n, out=np.zeros_like(q), where=n > 0)
 
 
 def mean_interval(m: Moments, level: float) -> Span:
-    """Student's interval with Johnson's correction for skewness (1978)."""
+    """Student's interval of a mean, corrected for skewness by Johnson's method (1978)."""
     t = float(stdtrit(max(m.size - 1.0, 0.5), 0.5 + level / 2))
     move = min(max(m.skew * (1.0 / 6.0 + t**2 / 3.0), -t / 2), t / 2)
     return m.mean + m.error * (move - t), m.mean + m.error * (move + t)
 
 
 def row_moments(losses: Array, rows: RowWeights, least_variance: float = 0.0) -> Moments:
-    """Moments of the mean of a loss that is known row by row."""
+    """The mean of a loss and how it varies, where the loss of each row is known."""
     weight, squares = rows.weight, rows.squares
     total = float(weight.sum())
     mean = float(weight @ losses) / total
@@ -176,7 +180,7 @@ def row_moments(losses: Array, rows: RowWeights, least_variance: float = 0.0) ->
 
 
 def normal(level: float) -> float:
-    """The two-sided quantile of the normal distribution."""
+    """The z at which a standard normal number lies between −z and z with this probability."""
     return float(ndtri(0.5 + level / 2))
 
 
@@ -184,7 +188,7 @@ def normal(level: float) -> float:
 
 
 def share_interval(share: float, size: float, level: float) -> Span:
-    """Wilson's interval of a share of ``size`` cases; it never leaves [0, 1]."""
+    """Wilson's interval of a share that was seen in ``size`` cases."""
     if size < 1e-100:  # next to no row says anything
         return 0.0, 1.0
     extra = normal(level) ** 2 / size
@@ -194,7 +198,7 @@ def share_interval(share: float, size: float, level: float) -> Span:
 
 
 def area_interval(sample: ScoreTable, level: float) -> Span:
-    """The interval of the AUC: Wilson's, with DeLong's variance."""
+    """The interval of the AUC of a table, with DeLong's variance."""
     n0, n1, q0, q1 = sample.columns
     total0, total1 = float(n0.sum()), float(n1.sum())
     if not (q0.any() and q1.any()):  # a class has next to no weight
@@ -209,7 +213,7 @@ def area_interval(sample: ScoreTable, level: float) -> Span:
 
 
 def wilson_area(area: float, variance: float, size0: float, size1: float, level: float) -> Span:
-    """Wilson's interval for the number of cases that would give this variance.
+    """Wilson's interval of an AUC. It counts as the share in as many cases as have this variance.
 
     The number is at most the one behind Hanley and McNeil's variance near an area of 1: a perfect
     order of few cases is no certainty.
@@ -220,7 +224,7 @@ def wilson_area(area: float, variance: float, size0: float, size1: float, level:
 
 
 def auc_influence(table: ScoreTable, scores: Array, positive: Flags, area: float) -> Array:
-    """How far each row moves the AUC.
+    """How far each row moves the AUC. Rows are given by their scores.
 
     A positive counts the negatives below it, a negative the positives above it.
     """
@@ -228,7 +232,7 @@ def auc_influence(table: ScoreTable, scores: Array, positive: Flags, area: float
 
 
 def cell_influence(table: ScoreTable, cell: Index, positive: Flags, area: float) -> Array:
-    """`auc_influence` of rows whose cell of the table is known."""
+    """How far each row moves the AUC. Rows are given by their cells in the table."""
     n0, n1 = table.negative, table.positive
     below = (np.cumsum(n0) - n0 / 2) / table.total_negative
     above = 1.0 - (np.cumsum(n1) - n1 / 2) / table.total_positive
@@ -241,7 +245,8 @@ def cell_influence(table: ScoreTable, cell: Index, positive: Flags, area: float)
 
 
 class Binned(NamedTuple):
-    """For each non-empty bin: Σ(p − y)w/Σw and its error, cases, frequency and mean prediction.
+    """Per bin that is not empty: Σ(p − y)w/Σw and its standard error, the number of cases, the
+    share of positives and the mean prediction.
 
     ``borders`` are the predictions with which all bins but the first begin, ``ece_error`` is the
     standard error of Σ|gap|.
@@ -257,22 +262,23 @@ class Binned(NamedTuple):
 
     @property
     def ece(self) -> float:
-        """Σ|gap|."""
+        """The ECE: the sum of |gap| over the bins."""
         return float(np.abs(self.gap).sum())
 
     @property
     def cautious_ece(self) -> float:
-        """Σ|gap| less what chance adds, and at least 0: not above the true Σ|gap| on average."""
+        """An ECE that is on average not above the true one: what chance adds is taken off. At least
+        0."""
         return max(float(cautious_gap(self.gap, self.error).sum()), 0.0)
 
     def influence(self, p: Array, positive: Flags) -> Array:
-        """How far each row of a prediction p moves Σ|gap|."""
+        """How far each row, by its prediction p, moves the ECE."""
         sign = np.sign(self.gap)[np.searchsorted(self.borders, p, side="right")]
         return sign * (p - positive)
 
 
 def cautious_gap(gap: Array, error: Array) -> Array:
-    """|gap| less what chance adds to it. Its expectation is never above the true |gap|.
+    """|gap| of each bin without what chance adds; on average never above the true |gap|.
 
     With x = gap/error and δ its expectation, E|x| exceeds |δ| by at most √(2/π)·e^(−δ²/2), and
     τ(x) = √(4/π)·e^(−x²/2) has the expectation √(2/π)·e^(−δ²/4).
@@ -282,7 +288,7 @@ def cautious_gap(gap: Array, error: Array) -> Array:
 
 
 def bin_sums(sample: ScoreTable, bins: Bins) -> Binned:
-    """The sums of each bin, of equal width or those of ``"auto"``."""
+    """The sums of a table over its bins, of equal width or ``"auto"``."""
     starts = group_starts(sample, bins)
     p, total = sample.scores, sample.total
     n0, n1, q0, q1 = sample.columns
@@ -313,7 +319,7 @@ def bin_sums(sample: ScoreTable, bins: Bins) -> Binned:
 
 
 def largest_gap_interval(size: Array, rate: Array, predicted: Array, level: float) -> Span:
-    """The interval of the largest |mean prediction − frequency| of a bin, by binomial limits.
+    """The interval of the MCE, from the binomial limits of every bin.
 
     The upper end needs the limits of one bin only, the one with the largest true gap. The lower
     end needs the limits of all bins to hold at once (Bonferroni).
@@ -328,7 +334,8 @@ def largest_gap_interval(size: Array, rate: Array, predicted: Array, level: floa
 
 
 def clopper_pearson(size: Array, share: Array, tail: float) -> tuple[Array, Array]:
-    """Clopper and Pearson's limits of a share of ``size`` rows, with ``tail`` left out at each end.
+    """Clopper and Pearson's limits of a share of ``size`` rows; each end is passed with probability
+    ``tail``.
 
     ``size`` may be an effective one, which need not be whole.
 
@@ -344,7 +351,7 @@ def clopper_pearson(size: Array, share: Array, tail: float) -> tuple[Array, Arra
 
 
 class IntervalOptions(NamedTuple):
-    """What intervals are asked for."""
+    """The options of intervals: level, redrawings, how weights are read, and the seed."""
 
     level: float
     replicates: int
@@ -353,14 +360,14 @@ class IntervalOptions(NamedTuple):
 
     @property
     def rng(self) -> np.random.Generator:
-        """A new generator with the same seed for every table."""
+        """A random generator that starts anew from the seed."""
         return np.random.default_rng(self.seed)
 
 
 def read_interval_options(
     level: Any, replicates: Any, weights: Any, random_state: Any
 ) -> IntervalOptions | None:
-    """The options within their limits; None where no intervals are wanted."""
+    """The options of intervals, checked; None where ``level`` is None."""
     check_weights(weights)
     replicates = check_whole("replicates", replicates, 100)
     seed = None if random_state is None else check_whole("random_state", random_state, 0)
@@ -396,7 +403,7 @@ TABLE_BLOCK = 1 << 16
 
 
 class Chance(NamedTuple):
-    """What chance does to a measure."""
+    """What chance does to a measure: bias, interval, and noise."""
 
     bias: float  # by how much it is too large on average, at most
     half: float  # half the width of the interval
@@ -404,10 +411,8 @@ class Chance(NamedTuple):
 
 
 class RedrawnTables:
-    """Tables drawn from one: its predictions, and Σw of either class, a line for each table.
-
-    Each measure is an array with one value for each table.
-    """
+    """Tables drawn at random, one in each line: the weight of negatives and of positives at the
+    same predictions. Each measure gives a value for each table."""
 
     def __init__(self, p: Array, negative: Array, positive: Array) -> None:
         self.p, self.negative, self.positive = p, negative, positive
@@ -417,7 +422,8 @@ class RedrawnTables:
 
     @cached_property
     def _fits(self) -> tuple[Index, Index, Array]:
-        """The isotonic fits of all tables: the first cell of each block, its table, its value.
+        """The isotonic fits of all tables: the first cell of each block, the table it is in, and
+        its value.
 
         All tables are fitted in one go. They are put side by side, each two higher than the one
         before, so that no block reaches into the next table.
@@ -432,14 +438,15 @@ class RedrawnTables:
         return starts, table[first], value
 
     def _mean_over_blocks(self, values: Array) -> Array:
-        """The mean of the fit times a value of the cases; ``values`` are its sums in the cells."""
+        """For each table the mean over its cases of (isotonic fit · value); ``values`` are sums of
+        the value in each cell."""
         starts, table, fit = self._fits
         each = fit * np.add.reduceat(values.ravel(), starts)
         return np.asarray(np.bincount(table, each, minlength=len(self.n)) / self.total)
 
     @cached_property
     def resolved(self) -> Array:
-        """The mean square of the fit."""
+        """The mean square of each table's isotonic fit."""
         return self._mean_over_blocks(self.positive)
 
     def calibration_loss(self) -> Array:
@@ -488,7 +495,7 @@ OfRedrawn = Callable[[RedrawnTables], Array]
 
 
 class World(NamedTuple):
-    """A model that tables or curves are drawn from, and what they truly are in it.
+    """A model to draw tables or curves from, with the true value of what is drawn.
 
     ``draw`` gives so many drawings, a line for each, as measures take them. ``true`` is the model
     itself, as a single drawing without chance. So many drawings as ``at_a_time`` says fit into the
@@ -501,7 +508,8 @@ class World(NamedTuple):
 
 
 def table_world(sample: ScoreTable, rate: Array) -> World:
-    """Tables whose cells have these rates of positives.
+    """A model whose tables have these rates of positives in their cells, and Poisson numbers of
+    cases.
 
     A table has a Poisson number of cases of either class in each cell. A cell stands for n²/Σw²
     cases of weight Σw²/n each.
@@ -523,7 +531,8 @@ def table_world(sample: ScoreTable, rate: Array) -> World:
 def chance_of_tables(
     measures: Mapping[str, OfRedrawn], table: ScoreTable, options: IntervalOptions
 ) -> dict[str, Chance]:
-    """What chance does to measures of tables. O(replicates · min(D, `CELLS`))."""
+    """Bias, interval and noise of measures of a table, from tables drawn at random. O(replicates ·
+    min(D, `CELLS`))."""
     sample = table_in_rows(table, options.weights)
     fine = pooled(sample, CELLS)
     right = table_world(fine, fine.scores)
@@ -534,7 +543,7 @@ def chance_of_tables(
 
 
 def pooled(sample: ScoreTable, cells: int) -> ScoreTable:
-    """A table of at most so many cells.
+    """The table with neighbouring cells joined, so that there are at most so many.
 
     Cells are cut where the sum of the share of the weight and the share of the range grows evenly,
     so that neither crowded nor sparse regions are coarse.
@@ -556,7 +565,7 @@ def chance_between(
     size: float,
     options: IntervalOptions,
 ) -> dict[str, Chance]:
-    """What chance does to measures of so many rows, by drawing from two worlds.
+    """Bias, interval and noise of measures, from drawings of two models.
 
     In the world ``right`` the predictions are right, in the other a curve of the data is.
     """
@@ -578,7 +587,7 @@ def _values_in_world(
     replicates: int,
     random: np.random.Generator,
 ) -> tuple[Array, Array]:
-    """A column for each measure of what is drawn from a world, and what it truly is there."""
+    """The value of each measure (a column) in each drawing (a line), and its true value."""
     sizes = batches(replicates, world.at_a_time)
     drawings = (world.draw(size, random) for size in sizes)
     values = [np.column_stack([of(each) for of in measures.values()]) for each in drawings]
@@ -586,7 +595,7 @@ def _values_in_world(
 
 
 def batches(replicates: int, most: int) -> Iterator[int]:
-    """How many redrawings to make at a time: at most so many, and one at least.
+    """Numbers of redrawings that sum to ``replicates``, each at most ``most``.
 
     >>> list(batches(10, 4))
     [4, 4, 2]
@@ -596,7 +605,8 @@ def batches(replicates: int, most: int) -> Iterator[int]:
 
 
 def isotonic_curve(sample: ScoreTable, at: Array) -> Array:
-    """The isotonic fit, its blocks joined by lines from centre to centre."""
+    """Isotonic regression as a continuous curve, at some predictions: lines join the centres of its
+    blocks."""
     n = sample.weight
     fit = isotonic_regression(sample.rate, weights=n)
     starts = fit.blocks[:-1]
@@ -618,7 +628,7 @@ GROUPS = 60
 
 
 class RisingBand(NamedTuple):
-    """Limits of P(y | score) from each of some scores up to the next.
+    """A band for P(y | score), in pieces: the limits that hold from each score up to the next.
 
     Attributes
     ----------
@@ -635,7 +645,8 @@ class RisingBand(NamedTuple):
 
     @classmethod
     def of(cls, table: ScoreTable, level: float) -> Self:
-        """The band that holds the whole rising curve with probability ``1 − level`` at least.
+        """The band that holds the whole curve with probability 1 − level or more, if the curve
+        rises.
 
         Where rows are weighted, their effective sizes count, and it does so approximately.
         """
@@ -656,14 +667,14 @@ class RisingBand(NamedTuple):
         return cls(scores, np.clip(rate, low, high), low, high)
 
     def at(self, scores: Array) -> tuple[Array, Array, Array]:
-        """p, low and high at some scores."""
+        """The share of positives, the lower limit and the upper limit at some scores."""
         place = np.searchsorted(self.scores, scores, side="right") - 1
         return self.p[place], self.low[place], self.high[place]
 
 
 def _limits_of_runs(n: Array, came: Array, level: float) -> tuple[Array, Array]:
-    """The best lower limit of all runs that end with a group, and the best upper limit of all runs
-    that begin with it, for each group."""
+    """For each group of rows: the best lower limit of the runs that end with it, and the best upper
+    limit of those that begin with it."""
     size = np.append(0.0, np.cumsum(n))
     positives = np.append(0.0, np.cumsum(came))
     first, last = np.triu_indices(len(n))

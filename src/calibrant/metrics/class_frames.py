@@ -7,7 +7,7 @@ class against the rest, and of the most probable class.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -41,17 +41,21 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError
 from calibrant.metrics.point_measures import (
     ClassColumns,
-    area,
-    one_class,
-    why_not_whole,
+    class_columns,
+    given_zero,
     why_too_many,
-    window_error,
 )
 from calibrant.metrics.tables import Bins, Groups, group
 
 
+def run_now(ask: Callable[[], Any]) -> Any:
+    """Run a query, without a progress bar."""
+    return ask()
+
+
 class ClassSums(NamedTuple):
-    """Sums over all rows: of weights, and of weights times what a row is or loses."""
+    """Sums over all rows of a frame of several classes: weights, losses, and rows of probability
+    0."""
 
     weight: float
     log_loss: float
@@ -63,7 +67,8 @@ class ClassSums(NamedTuple):
 
 
 class ClassFrame:
-    """The facts of several classes in a lazy frame, as `ClassFacts` has those of a matrix.
+    """What measures of several classes are made of, in a lazy frame; for rows in memory it is
+    `ClassFacts`.
 
     Parameters
     ----------
@@ -90,7 +95,7 @@ class ClassFrame:
 
     @cached_property
     def sums(self) -> ClassSums:
-        """One pass over the rows."""
+        """The sums over all rows, by one pass over them."""
         k, w = len(self.names), nw.col("weight")
         own, square = nw.col("p0"), nw.lit(0.0)
         _, hit = self._most_probable()
@@ -123,12 +128,7 @@ class ClassFrame:
 
     def why_infinite(self) -> str:
         """How many rows make the log loss infinite."""
-        count = int(self.sums.zero_rows)
-        if self.weight is None:
-            rows = f"{count} row{' was' if count == 1 else 's were'}"
-        else:
-            rows = f"rows of total weight {self.sums.zero:g} were"
-        return f"{rows} given probability 0 for the class that came"
+        return given_zero(self.sums.zero_rows, None if self.weight is None else self.sums.zero)
 
     @property
     def square(self) -> float:
@@ -137,22 +137,22 @@ class ClassFrame:
 
     @property
     def root_of_square(self) -> float:
-        """The root of the mean over the classes, too."""
+        """The root of the mean over rows and classes of (y_j − p_j)²."""
         return math.sqrt(self.square / len(self.names))
 
     @property
     def share_correct(self) -> float:
-        """The weight of rows whose largest probability is that of the class that came."""
+        """The share of the weight of rows whose most probable class came."""
         return self.sums.correct / self.sums.weight
 
     @cached_property
     def top(self) -> Groups:
-        """The bins of the probability of each row's most probable class."""
+        """The bins of the confidence, the probability of each row's most probable class."""
         return group(self._table(*self._most_probable()), self.bins)
 
     @cached_property
     def tables(self) -> list[ScoreTable]:
-        """Each class against the rest."""
+        """The table of each class against the rest."""
         return [self._table(nw.col(f"p{j}"), nw.col("code") == j) for j in range(len(self.names))]
 
     @cached_property
@@ -163,30 +163,24 @@ class ClassFrame:
     @cached_property
     def columns(self) -> ClassColumns:
         """AUC and CalBin of each class."""
-        areas: list[float | None] = []
-        windows: list[float] = []
         reason = why_too_many(self.sums.weight * len(self.names))
         if any(table.made for table in self.tables):
             reason = "it needs each different prediction"
-        for table in self.tables:
-            areas.append(None if one_class(table) else area(table))
-            reason = reason or why_not_whole(table)
-            if not reason:
-                windows.append(window_error(table))
-        return ClassColumns(areas, windows, reason)
+        return class_columns(self.tables, reason)
 
     def _table(self, score: nw.Expr, hit: nw.Expr) -> ScoreTable:
-        """The table of a prediction, and of whether it came true."""
+        """The table of a score, given as an expression, and of a condition that marks positives."""
         came = nw.when(hit).then(nw.lit(1)).otherwise(nw.lit(0))
         columns = [(score + 0.0).alias("score"), came.alias("label")]
         columns += [nw.col("weight")] * (self.weight is not None)
         names = Names("probability", self.label, self.weight)
         coding = Coding((0, 1), 1, (0,), (1,))
-        rows = LazyRows(self.source.select(*columns), names, coding, lambda ask: ask())
+        rows = LazyRows(self.source.select(*columns), names, coding, run_now)
         return grouped_table(*rows.grouped(self.cells))
 
     def _most_probable(self) -> tuple[nw.Expr, nw.Expr]:
-        """The largest probability of each row, and whether its class came (the first of equals)."""
+        """The largest probability of each row, and whether its class came. Of equals, the first
+        counts."""
         top, hit = nw.col("p0"), nw.col("code") == 0
         for j in range(1, len(self.names)):
             own = nw.col(f"p{j}")
@@ -204,16 +198,11 @@ def read_class_frame(
     bins: Bins,
     cells: CellsOption,
 ) -> ClassFrame:
-    """The rows of a frame with a column of probabilities for each class, checked.
+    """A frame with a column of probabilities for each class, checked and ready to be measured.
 
     ``p`` names them in the order of the classes, or by class.
     """
-    lazy = lazy_frame(frame)
-    if lazy is None:
-        raise InputError(
-            "label names a column, so y must be a frame (DuckDB, Polars, Spark, Ibis, pandas, "
-            f"Arrow), but {type(frame).__name__} came. Pass a frame, or leave label out."
-        )
+    lazy = frame_beside_label(frame)
     refuse_streams(lazy)
     if isinstance(p, Mapping):
         classes, p = list(p), list(p.values())
@@ -231,9 +220,9 @@ def read_class_frame(
     if sample_weight is not None:
         columns.append(as_double(source, called[sample_weight]).alias("weight"))
     source = source.select(*columns)
-    found = distinct_labels(source, lambda ask: ask())
+    found = distinct_labels(source, run_now)
     if not found:
-        refuse_labels(source, label, lambda ask: ask())
+        refuse_labels(source, label, run_now)
     known = [json_number(value) for value in found]
     refuse_nested(known, label)
     labels, codes = read_class_labels(known, classes, len(names), "p")
@@ -255,19 +244,27 @@ def read_class_frame(
     return ClassFrame(coded, names, label, sample_weight, labels, bins, cells)
 
 
+def frame_beside_label(frame: Any) -> Lazy:
+    """The lazy frame that came beside ``label=``; anything but a frame is refused."""
+    lazy = lazy_frame(frame)
+    if lazy is None:
+        raise InputError(
+            "label names a column, so y must be a frame (DuckDB, Polars, Spark, Ibis, pandas, "
+            f"Arrow), but {type(frame).__name__} came. Pass a frame, or leave label out."
+        )
+    return lazy
+
+
 def _refuse_rows(source: Lazy, names: Sequence[str], label: str, weight: str | None) -> None:
-    """Refuse rows without a label, with a weight that is none, or that are no distributions."""
+    """Refuse rows without a label, with a wrong weight, or whose probabilities do not sum to 1."""
 
-    def run(ask: Any) -> Any:
-        return ask()
-
-    refuse_labels(source, label, run)
+    refuse_labels(source, label, run_now)
     if weight is not None:
         w = nw.col("weight")
         good = is_finite(w) & (w >= 0.0) & (w <= HEAVIEST)
         must = f"weight column {weight!r} must be from 0 to {HEAVIEST:g}"
         flags = {"missing or something else": w.is_null() | ~good}
-        refuse_flagged(source, must, flags, "Correct or drop those rows.", run)
+        refuse_flagged(source, must, flags, "Correct or drop those rows.", run_now)
     columns = [nw.col(f"p{j}") for j in range(len(names))]
     total, wrong = nw.lit(0.0), columns[0].is_null()
     for own in columns:
@@ -276,4 +273,4 @@ def _refuse_rows(source: Lazy, names: Sequence[str], label: str, weight: str | N
     far = (total - 1.0).abs() > sum_tolerance(len(names))
     shown = ", ".join(map(repr, names[:6]))
     must = f"p ({shown}) must be probabilities, each row in [0, 1] with the sum 1"
-    refuse_flagged(source, must, {"not": wrong | far}, "For logits use softmax first.", run)
+    refuse_flagged(source, must, {"not": wrong | far}, "For logits use softmax first.", run_now)

@@ -109,7 +109,7 @@ def profit(
     >>> profit([0, 1, 1, 0], [0.1, 0.2, 0.6, 0.7], benefit=10, cost=3)
     Profit(profit=4.0, optimum=14.0, act_on_all=8.0, acted=2.0)
     """
-    gain, loss = _amount(benefit, "benefit"), _amount(cost, "cost")
+    gain, loss = _read_amount(benefit, "benefit"), _read_amount(cost, "cost")
     if not gain.ndim and not loss.ndim:
         table = read_table(y, p, sample_weight, pos_label)
         acts = table.scores * gain > loss
@@ -129,7 +129,8 @@ def profit(
 
 
 def _profit(acts: Flags, positive: Array, negative: Array, gain: Array, loss: Array) -> Profit:
-    """The profit of acting on some rows, or cells, beside that of acting on all and the best."""
+    """The profit of acting where ``acts`` says so, beside that of acting on all and of knowing the
+    labels."""
     on_positive, on_negative = (gain - loss) * positive, -loss * negative
     each = on_positive + on_negative
     best = np.maximum(on_positive, 0.0) + np.maximum(on_negative, 0.0)
@@ -141,8 +142,8 @@ def _profit(acts: Flags, positive: Array, negative: Array, gain: Array, loss: Ar
     )
 
 
-def _amount(value: Any, name: str) -> Array:
-    """A finite number, or a column of them."""
+def _read_amount(value: Any, name: str) -> Array:
+    """A benefit or a cost: one finite number, or one for each row."""
     if value is None:
         raise ParameterError(f"{name} must be given: a number, or one per row.")
     if np.ndim(value) == 0:
@@ -248,7 +249,7 @@ def net_benefit(
 
 
 class Benefits(NamedTuple):
-    """The net benefit at each threshold, the share acted upon, and how the benefit varies.
+    """The net benefit at each threshold, the share of rows acted upon, and sums for intervals.
 
     ``seen`` and ``expected`` are Σw²(x − mean)² and Σw³(x − mean)³ of what each row brings: as the
     labels came, and as the predictions say.
@@ -263,10 +264,7 @@ class Benefits(NamedTuple):
     size: float
 
     def intervals(self, level: float) -> list[Span]:
-        """Student's intervals, corrected for skewness and cut to what a row can bring.
-
-        The list is empty where there are fewer than two rows.
-        """
+        """Student's interval of each net benefit; empty for fewer than two rows."""
         if self.size < 2.0 - 1e-9:
             return []
         spans = []
@@ -287,7 +285,7 @@ def treat_all(rate: float, thresholds: Array) -> Array:
 
 
 def benefits(table: ScoreTable, thresholds: Array) -> Benefits:
-    """The net benefit of a table in units of rows. O(D + m log D) for m thresholds.
+    """The net benefit of a table at m thresholds. O(D + m log D).
 
     A row brings 1, −t/(1 − t) or 0. So all sums over rows are sums over those above a threshold,
     which one pass from the largest prediction down gives for all thresholds.
@@ -512,7 +510,7 @@ _INFINITE = {
 def _losses_of_both(
     y: Any, p: Any, q: Any, loss: str, clip: float | None, pos_label: Any, classes: Any
 ) -> tuple[list[Array], Flags | None]:
-    """Losses of all rows, those of weight zero among them; and, of two classes, the positives."""
+    """The losses of p and of q for every row; and, of two classes, which rows are positive."""
     for name, given in (("p", p), ("q", q)):
         if given is None:
             raise InputError(f"{name} must be given: the predicted probabilities, one per row.")
@@ -539,7 +537,7 @@ def _losses_of_both(
 def _error_of_mean(
     apart: Array, weight: Array, weights: str, codes: Index | None
 ) -> tuple[float, float]:
-    """The standard error of the mean of some differences, and its degrees of freedom.
+    """The standard error of the mean difference, and its degrees of freedom.
 
     The mean is over rows, or over groups of rows with equal codes.
     """
@@ -564,7 +562,7 @@ def _error_of_mean(
 
 
 def _group_codes(groups: Any, n: int) -> Index:
-    """For each row the number of its group; groups are numbered from 0 as they come."""
+    """The number of each row's group, from 0 on."""
     column = to_column(groups, "groups")
     check_lengths(y=n, groups=len(column))
     if column.ndim != 1 or (column.dtype.kind == "f" and np.isnan(column).any()):
@@ -574,7 +572,7 @@ def _group_codes(groups: Any, n: int) -> Index:
 
 
 def _few_rows_note(positive: Flags, weight: Array, weights: str) -> str:
-    """A note where too few rows of a class came for interval and p-value to be trusted."""
+    """A note where fewer than ten rows of a class came; else nothing."""
     for word, w in (("positives", weight[positive]), ("negatives", weight[~positive])):
         size = RowWeights.of(w, len(w), weights).size if len(w) else 0.0
         if size < FEWEST - 1e-9:

@@ -9,14 +9,15 @@ from typing import Any, ClassVar, TypeVar, overload
 
 import numpy as np
 
+from calibrant.array_types import Array
 from calibrant.data.columns import column_names, is_lazy_frame, plain, reorder_columns
 from calibrant.data.door import read_scores
 from calibrant.data.frozen import Frozen
-from calibrant.data.lazy import CellsOption, LazyRows, Names, lazy_frame, read_lazy
+from calibrant.data.lazy import CellsOption, LazyRows, Names, read_lazy
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, refuse_foreign_names
 from calibrant.metrics.chance import IntervalOptions, read_interval_options
-from calibrant.metrics.class_frames import ClassFrame, read_class_frame
+from calibrant.metrics.class_frames import ClassFrame, frame_beside_label, read_class_frame
 from calibrant.metrics.frames import measured_rows, paired_cells
 from calibrant.metrics.groups import Multicalibration, multicalibration_of_rows
 from calibrant.metrics.headlines import ClassLook, FirstLook, class_look, first_look
@@ -356,7 +357,7 @@ def evaluate(
 
 
 def _table_of_raw(table: ScoreTable, raw: Any) -> ScoreTable:
-    """The table of the raw scores, which must be of the same rows as that of the probabilities."""
+    """The table of raw scores; refused if it cannot be of the same rows."""
     if not isinstance(raw, ScoreTable):
         raise InputError(
             f"raw must be a ScoreTable beside a table, but {type(raw).__name__} came. Pass labels, "
@@ -378,13 +379,8 @@ APART = "predictions and raw scores were grouped apart, not as pairs"
 def read_frame(
     frame: Any, p: Any, label: Any, raw: Any, sample_weight: Any, pos_label: Any, classes: Any
 ) -> LazyRows:
-    """The rows of a frame; p, label, raw and sample_weight name its columns."""
-    lazy = lazy_frame(frame)
-    if lazy is None:
-        raise InputError(
-            "label names a column, so y must be a frame (DuckDB, Polars, Spark, Ibis, pandas, "
-            f"Arrow), but {type(frame).__name__} came. Pass a frame, or leave label out."
-        )
+    """The rows of a frame, read lazily. p, label, raw and sample_weight name its columns."""
+    lazy = frame_beside_label(frame)
     names = {"p": p, "label": label, "raw": raw, "sample_weight": sample_weight}
     for role, name in names.items():
         if not isinstance(name, str) and (name is not None or role in ("p", "label")):
@@ -404,7 +400,7 @@ def evaluate_rows(
     cells: CellsOption = "auto",
     records: Records | None = None,
 ) -> Evaluation:
-    """The evaluation of rows whose scores are probabilities, and of raw scores if they came.
+    """`evaluate` for rows in an engine: of probabilities, and of raw scores if they came.
 
     It has the measures of the records, or the standard ones, and shows few of them.
     """
@@ -421,7 +417,7 @@ def evaluate_rows(
 
 
 def in_words(evaluation: Evaluation | MulticlassEvaluation) -> str:
-    """What changed, in two sentences: the size of the errors, and the ranking.
+    """What calibration changed, in two sentences: the size of the errors, then the ranking.
 
     Nothing where log loss or ECE were not asked for.
 
@@ -455,7 +451,7 @@ def in_words(evaluation: Evaluation | MulticlassEvaluation) -> str:
 
 
 def _log_loss_in_words(old: float, new: float) -> str:
-    """What the log loss did, and by how many percent."""
+    """A phrase on the log loss, such as "Log loss fell from 0.5 to 0.4 (−20 %)"."""
     if math.isinf(new) or math.isinf(old):
         return f"Log loss went {from_to(old, new)}"
     if math.isclose(old, new, rel_tol=5e-4):
@@ -465,7 +461,7 @@ def _log_loss_in_words(old: float, new: float) -> str:
 
 
 def _ece_in_words(loss: str, word: str, old: float, new: float) -> str:
-    """What the ECE did, without a verb where it did the same as the ``loss`` in its sentence."""
+    """A phrase on the ECE that goes on after that on the log loss, the ``loss``."""
     stayed = short_value(old) == short_value(new)
     did = "stayed" if stayed else "fell" if new < old else "rose"
     ends = f"at {short_value(new)}" if stayed else from_to(old, new)
@@ -475,7 +471,7 @@ def _ece_in_words(loss: str, word: str, old: float, new: float) -> str:
 
 
 def from_to(old: float, new: float) -> str:
-    """Two values in a sentence: "from 0.3 to 0.25"."""
+    """Two values as a phrase: "from 0.3 to 0.25"."""
     return f"from {short_value(old)} to {short_value(new)}"
 
 
@@ -485,7 +481,8 @@ def interval_fields(
     old: MeasureIntervals | None,
     changes: ChangeIntervals | None,
 ) -> tuple[Any, ...]:
-    """The last fields of an evaluation: level, intervals, those before, and the changes.
+    """The level, the intervals after and before, and the changes, for an evaluation; nothing
+    without intervals.
 
     The change is the difference of every measure that is finite on both sides.
     """
@@ -509,7 +506,7 @@ def interval_fields(
 
 
 def _intervals(records: Records, of: MeasureIntervals) -> Spans:
-    """An interval for each measure that can have one, in the order of the values."""
+    """The interval of each measure that has one, by name."""
     found: Spans = {}
     if not of.enough:
         return found
@@ -523,7 +520,7 @@ def _intervals(records: Records, of: MeasureIntervals) -> Spans:
 
 
 def merge_notes(before: list[str], after: list[str]) -> list[str]:
-    """Notes that hold for both once, the others with their side."""
+    """The notes of both sides as one list. What holds for one side only says for which."""
     common = [note for note in after if note in before]
     sides = (("before", before), ("after", after))
     return common + [f"{side}: {n}" for side, notes in sides for n in notes if n not in common]
@@ -537,7 +534,7 @@ def evaluation_of(
     pair: PairedCells | None = None,
     apart: str = "two tables do not tell which rows belong together",
 ) -> Evaluation:
-    """The evaluation of measures after calibration, and of those before it if they came.
+    """The evaluation of measures after calibration, beside those before it if they came.
 
     It has intervals if there are options. ``pair`` are the rows of both, if they are known.
     ``apart`` says why the change has no intervals where there are none.
@@ -579,7 +576,7 @@ def evaluation_of(
 
 
 def _notes_on_both(new: Measured, old: Measured, notes: list[str]) -> list[str]:
-    """All notes: how raw scores were read, those of either side, and on ties that are new."""
+    """All notes of an evaluation: how raw scores were read, those of each side, and on new ties."""
     if read := old.scale.words():
         notes = [f"raw scores {read}", *notes]
     if not new.counted or len(new.table) >= len(old.ranked):
@@ -605,7 +602,7 @@ def evaluate_classes(
     options: IntervalOptions | None,
     records: Records | None = None,
 ) -> MulticlassEvaluation:
-    """The measures of an (n, k) matrix of probabilities, and of the raw scores if they came."""
+    """`evaluate` for an (n, k) matrix of probabilities, and raw scores if they came."""
     seen = read_classes(y, p, sample_weight, classes)
     matrix = seen.matrix
     facts = ClassFacts(matrix, bins)
@@ -634,12 +631,7 @@ def evaluate_classes(
     made = MulticlassEvaluation(
         values,
         old_values,
-        {
-            "weight": tuple(matrix.class_weight.tolist()),
-            "ece": tuple(groups.mean_gap() for groups in facts.each),
-            "mce": tuple(groups.largest_gap() for groups in facts.each),
-            "auc": tuple(facts.columns.areas),
-        },
+        by_class(facts, matrix.class_weight),
         matrix.total,
         tuple(plain(label) for label in seen.labels),
         tuple(notes),
@@ -650,7 +642,7 @@ def evaluate_classes(
 
 
 def evaluate_class_frame(seen: ClassFrame, records: Records) -> MulticlassEvaluation:
-    """The measures of several classes in a lazy frame, without intervals."""
+    """`evaluate` for several classes in a lazy frame, without intervals."""
     values, notes = measure_all(records, seen)
     if isinstance(seen.bins, str) and "top_label_ece" in values:
         notes.append(bins_note(len(seen.top.weight), "top-label ECE is"))
@@ -661,14 +653,19 @@ def evaluate_class_frame(seen: ClassFrame, records: Records) -> MulticlassEvalua
             f"of {len(pooled)} classes predictions were grouped: AUC and errors of bins are those "
             f'of cells, with cells="exact" of each prediction'
         )
-    by_class: ByClass = {
-        "weight": tuple(seen.sums.classes.tolist()),
-        "ece": tuple(groups.mean_gap() for groups in seen.each),
-        "mce": tuple(groups.largest_gap() for groups in seen.each),
-        "auc": tuple(seen.columns.areas),
-    }
     labels = tuple(plain(label) for label in seen.labels)
-    return MulticlassEvaluation(values, None, by_class, seen.sums.weight, labels, tuple(notes))
+    each = by_class(seen, seen.sums.classes)
+    return MulticlassEvaluation(values, None, each, seen.sums.weight, labels, tuple(notes))
+
+
+def by_class(facts: ClassFacts | ClassFrame, weight: Array) -> ByClass:
+    """For each class: its weight, ECE, MCE and AUC."""
+    return {
+        "weight": tuple(weight.tolist()),
+        "ece": tuple(groups.mean_gap() for groups in facts.each),
+        "mce": tuple(groups.largest_gap() for groups in facts.each),
+        "auc": tuple(facts.columns.areas),
+    }
 
 
 # --- What `evaluate` returns: values that print as a table ----------------------------------------
@@ -682,7 +679,7 @@ NO_PRAISE = (
 
 
 class TiesNote(str):
-    """A note that different scores became equal predictions."""
+    """The note that different scores became equal predictions."""
 
 
 # --- tables -------------------------------------------------------------------------------------
@@ -693,7 +690,7 @@ ByClass = dict[str, tuple[float | None, ...]]
 
 
 class EvaluationTable(PrintsAsTable, Frozen):
-    """The table of an evaluation: measures before and after, their intervals, and lines below."""
+    """What evaluations of two and of several classes share: the printed table and verdicts."""
 
     after: dict[str, float]
     before: dict[str, float] | None
@@ -743,7 +740,7 @@ class EvaluationTable(PrintsAsTable, Frozen):
         return "lower" if self.after[name] < self.before[name] else "higher"
 
     def _shown_notes(self) -> list[str]:
-        """The notes as lines, after what is wrong with the predictions themselves."""
+        """The lines of notes below the table; what is wrong with the predictions comes first."""
         first = [self.look.headline()] if self.look is not None and self.look.useless else []
         others = {name for name, one in self._measures.items() if self.brief and not one.brief}
         notes = [note for note in self.notes if not others & set(note.split(" ", 2)[:2])]
@@ -752,7 +749,7 @@ class EvaluationTable(PrintsAsTable, Frozen):
         return [*more, *(f"note: {note}" for note in [*first, *notes])]
 
     def _change_of(self, name: str) -> tuple[float, float] | None:
-        """The interval of the change, where it has one."""
+        """The interval of a measure's change; None where it has none."""
         _, low, high = (self.change or {}).get(name, (0.0, None, None))
         return None if low is None or high is None else (low, high)
 
@@ -770,12 +767,12 @@ class EvaluationTable(PrintsAsTable, Frozen):
 
     @property
     def _shown(self) -> list[Measure]:
-        """The measures that the table has: a few, or those that were asked for."""
+        """The measures that the table shows."""
         known = [measure for name, measure in self._measures.items() if name in self.after]
         return [measure for measure in known if measure.brief or not self.brief]
 
     def _columns(self) -> list[TableColumn]:
-        """The titles, and what a narrow terminal leaves out."""
+        """The columns of the table, and which of them a narrow terminal leaves out."""
         # a narrow terminal leaves out the interval of the change, then which way is good
         good = TableColumn("good is", "left", may_break=False, expendable=1)
         named = [TableColumn("measure", "left", may_break=False), good]
@@ -788,7 +785,7 @@ class EvaluationTable(PrintsAsTable, Frozen):
         return [*named, *values, *ends, verdict, *[TableColumn("by", expendable=0)] * self._paired]
 
     def _cells(self, measure: Measure) -> list[str]:
-        """The values, their interval and the verdict, as the table has them."""
+        """A line of the table: values, interval and verdict of a measure."""
         name = measure.name
         cells = [shown_value(self.after[name])]
         if self.intervals is not None:
@@ -803,7 +800,7 @@ class EvaluationTable(PrintsAsTable, Frozen):
 
 
 def _shown_span(span: tuple[float, float] | None) -> str:
-    """An interval as a cell of a table, a dash without one."""
+    """An interval as text; a dash where there is none."""
     return "–" if span is None else f"{shown_value(span[0])} to {shown_value(span[1])}"
 
 
@@ -935,7 +932,7 @@ class MulticlassEvaluation(EvaluationTable):
     _measures = CLASS_MEASURES
 
     def to_dict(self) -> dict[str, Any]:
-        """As that of two classes; a label that JSON does not know, such as a date, is its text."""
+        """A JSON-ready object. A label that JSON does not know, such as a date, becomes text."""
         known = (str, int, float)
         labels = [label if isinstance(label, known) else str(label) for label in self.labels]
         return super().to_dict() | {"labels": labels}
@@ -956,7 +953,7 @@ AnyEvaluation = TypeVar("AnyEvaluation", bound=Evaluation | MulticlassEvaluation
 
 
 def without_praise(made: AnyEvaluation) -> AnyEvaluation:
-    """The evaluation where the scores themselves are worth nothing: no change is called better."""
+    """The evaluation in which no change is called better, for scores that are worth nothing."""
     if made.before is None or not made.praise:
         return made
     both = made.before.keys() & made.after.keys()
@@ -965,7 +962,7 @@ def without_praise(made: AnyEvaluation) -> AnyEvaluation:
 
 
 def with_look(made: AnyEvaluation, look: Any) -> AnyEvaluation:
-    """The evaluation with what the predictions themselves show."""
+    """The evaluation with the headline that the predictions themselves deserve."""
     made = replace(made, look=look)
     return without_praise(made) if look.useless else made
 
@@ -989,7 +986,7 @@ def evaluate_held_out(
     values: int,
     measures: Any = None,
 ) -> Evaluation:
-    """The evaluation of predictions for rows that were held out, beside that of the scores.
+    """The evaluation of predictions out of fold, beside that of the scores.
 
     Predictions of several folds come from as many maps. Thrown together they are in an order that
     none of the maps has made, and one score has several values. So AUC is that of the scores over
@@ -1042,7 +1039,7 @@ def evaluate_held_out(
 def with_auc_within_folds(
     made: AnyEvaluation, old: float | None, new: float | None
 ) -> AnyEvaluation:
-    """An evaluation of predictions out of fold, with AUC before and after as one map has it.
+    """The evaluation with other AUCs before and after, measured within each fold.
 
     Its intervals keep their width.
     """
@@ -1067,7 +1064,7 @@ def with_auc_within_folds(
 
 
 def _moved_auc(spans: Spans | None, by: float) -> Spans | None:
-    """The intervals with that of the AUC moved, and cut to [0, 1]."""
+    """The intervals, of which that of the AUC is moved and cut to [0, 1]."""
     if spans is None or "auc" not in spans:
         return spans
     low, high = spans["auc"]

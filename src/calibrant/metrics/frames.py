@@ -11,14 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
 from calibrant.array_types import Array, Flags
-from calibrant.data.columns import first_row
+from calibrant.data.columns import first_row, is_finite
 from calibrant.data.lazy import (
     APART,
     EXACT,
@@ -32,7 +32,7 @@ from calibrant.data.lazy import (
     zoomed,
 )
 from calibrant.data.refine import narrowed, unit_starts
-from calibrant.data.scale import ScoreScale
+from calibrant.data.scale import PERCENT, ScoreScale, percent_ends
 from calibrant.data.score_table import Cells, ScoreTable, fine_cells_for, sums_of
 from calibrant.errors import InputError
 from calibrant.losses import sigmoid
@@ -52,27 +52,31 @@ MOST = 2**16
 def measured_rows(
     rows: LazyRows, raw: LazyRows | None, bins: Bins, records: Records, cells: CellsOption
 ) -> tuple[Measured, Measured | None]:
-    """The measures of rows whose scores are probabilities, and of raw scores if they came.
+    """The measures of probabilities in an engine, and of raw scores if they came.
 
     Predictions and raw scores go side by side, in the same passes where rows can be read here.
     """
-    after = (rows, _measure(rows, _first_pass(rows, cells), bins, records, probabilities=True))
+    first = _first_pass(rows, cells)
+    if isinstance(first, Cells):
+        outside = first.centre is not None
+    else:
+        outside = bool(first["x"][0] < 0.0 or first["x"][-1] > 1.0)
+    if outside:
+        refuse_outside(rows)
+    after = (rows, _measure(rows, first, bins, records))
     if raw is None:
         return run_steps(after)[0], None
-    start, percent = _first_pass(raw, cells), False
+    start, scale = _first_pass(raw, cells), None
     if isinstance(start, Cells) and start.centre is not None:
-        percent = ScoreScale(*_score_range(raw)).kind == "percentages"
-        if percent:
-            import narwhals as nw
-
-            divided = raw.source.with_columns(nw.col(raw.score) * 0.01)
-            raw, start = replace(raw, source=divided), Cells(start.count)
-    new, old = run_steps(after, (raw, _measure(raw, start, bins, records, percent=percent)))
+        scale, raw = as_probabilities(raw)
+        if scale.kind in ("probabilities", "percentages"):
+            start = Cells(start.count)
+    new, old = run_steps(after, (raw, _measure(raw, start, bins, records, scale)))
     return new, old
 
 
 def _first_pass(rows: LazyRows, cells: CellsOption) -> Columns | Cells:
-    """One column by score where it has few, else the cells to begin with."""
+    """Sums by distinct score where these are few; else the cells to group by."""
 
     def count(weight: float) -> int:
         return min(fine_cells_for(weight), MOST)
@@ -80,15 +84,35 @@ def _first_pass(rows: LazyRows, cells: CellsOption) -> Columns | Cells:
     return rows.checked(lambda: rows.by_score_or_cells(cells, count))
 
 
-def _score_range(rows: LazyRows) -> tuple[float, float]:
-    """The smallest and the largest score of rows with weight."""
+def as_probabilities(rows: LazyRows) -> tuple[ScoreScale, LazyRows]:
+    """The scale of scores, and the rows with percentages divided by 100.
+
+    As in `ScoreTable`, rows without weight do not count, and percentages of 0 and 100 are moved
+    inwards. Scores outside [0, 1] that have no weight are moved into it.
+    """
     import narwhals as nw
 
-    weight = nw.col("w0") + nw.col("w1")
+    x, inner, weight = nw.col("x"), nw.col("inner"), nw.col("w0") + nw.col("w1")
     present = rows.rows().filter(weight > 0.0)
-    ends = nw.col("x").min().alias("low"), nw.col("x").max().alias("high")
-    low, high = first_row(rows.fetch(present.select(*ends)))
-    return (0.0, 1.0) if low is None else (float(low), float(high))  # bad rows are refused later
+    present = present.with_columns(inner=nw.when((x > 0.0) & (x < PERCENT[1])).then(x))
+    ends = {"low": x.min(), "high": x.max(), "least": inner.min(), "most": inner.max()}
+    found = first_row(rows.fetch(present.select(*(end.alias(name) for name, end in ends.items()))))
+    if found[0] is None:
+        return ScoreScale(0.0, 1.0), rows  # wrong rows, which are refused later
+    low, high, least, most = (50.0 if end is None else float(end) for end in found)
+    scale = ScoreScale(low, high)
+    top, unit = 1.0, 1.0
+    if scale.kind == "percentages":
+        low, high = percent_ends(least, most)
+        top = unit = PERCENT[1]
+    elif scale.kind == "probabilities":
+        low, high = 0.0, 1.0
+    else:
+        return scale, rows
+    x = nw.col(rows.score)
+    moved = _first_true((x <= 0.0, nw.lit(low)), (x >= top, nw.lit(high)), last=x) / unit
+    probability = nw.when(is_finite(x)).then(moved).otherwise(x)
+    return scale, replace(rows, source=rows.source.with_columns(probability.alias(rows.score)))
 
 
 def _measure(
@@ -96,25 +120,16 @@ def _measure(
     start: Columns | Cells,
     bins: Bins,
     records: Records,
-    *,
-    probabilities: bool = False,
-    percent: bool = False,
+    scale: ScoreScale | None = None,
 ) -> Steps[Measured]:
-    """The measures of one column; ``percent``: its scores were divided by 100.
-
-    OutsideError if the column must hold ``probabilities`` and does not.
-    """
+    """The measures of one column, in steps. ``scale`` is that of its scores, where they were
+    divided."""
     if not isinstance(start, Cells):
-        x = start["x"]
-        if probabilities and (x[0] < 0.0 or x[-1] > 1.0):
-            refuse_outside(rows)
         return measure_table(grouped_table(None, start), bins, records)
     whole = 1 if isinstance(bins, str) else bins
     fine = whole * max(math.ceil(FINE / whole), 1)
     fine *= 1 + fine % 2  # even, so that ½ is a border
-    cells, grouped = yield from zoomed(
-        start, lambda cells: CellSums.of(rows, cells, fine, probabilities)
-    )
+    cells, grouped = yield from zoomed(start, lambda cells: CellSums(cells, fine))
     groups = GroupedSums.of(cells, grouped, fine)
     hull = yield from hull_of(cells, grouped, groups)
     values, notes = measure_all(records, GroupFacts(groups, hull, fine, bins))
@@ -125,15 +140,15 @@ def _measure(
     table = ranked = groups.at(groups.mean)
     if cells.centre is not None:
         ranked = groups.at(groups.x)
-    unit = 100.0 if percent else 1.0
-    low, high = np.nanmin(grouped["low"]), np.nanmax(grouped["high"])
-    scale = ScoreScale(unit * float(low), unit * float(high))
+    if scale is None:
+        low, high = np.nanmin(grouped["low"]), np.nanmax(grouped["high"])
+        scale = ScoreScale(float(low), float(high))
     if scale.kind == "points":
         values = {name: value for name, value in values.items() if records[name].ranks}
         notes = [note for note in notes if not note.startswith("log loss")]
     if isinstance(bins, str) and "ece" in values:
         notes.append(bins_note(len(group_starts(table, bins))))
-    return Measured(values, notes, table, ranked, False, scale)
+    return Measured(values, notes, table, ranked, scale, counted=False)
 
 
 def paired_cells(rows: LazyRows, raw: LazyRows) -> PairedCells | None:
@@ -151,7 +166,7 @@ def paired_cells(rows: LazyRows, raw: LazyRows) -> PairedCells | None:
 
 
 class _Points(NamedTuple):
-    """Groups of rows, in columns as in `GroupedSums`; an equal ``key`` is one prediction.
+    """Groups of rows, in columns. Those of an equal ``key`` have the same prediction.
 
     ``x`` is the smallest score of a group. ``hidden``: the order inside the group is not known.
     """
@@ -166,7 +181,8 @@ class _Points(NamedTuple):
 
 
 def hull_of(cells: Cells, grouped: Columns, g: GroupedSums) -> Steps[Hull]:
-    """The hull, after a look into the cells that may hold one of its corners.
+    """The ROC hull of grouped rows. Cells that may hold a corner of it are divided, and their
+    scores fetched.
 
     How they are found is in `calibrant.data.refine`.
 
@@ -216,7 +232,7 @@ def hull_of(cells: Cells, grouped: Columns, g: GroupedSums) -> Steps[Hull]:
 
 
 def _split_brier(points: _Points, within: float, product: float) -> FlachMatsubara:
-    """`flach_matsubara` of points, with Σw(p − mean)² inside all of them and Σwy(p − c)."""
+    """The Brier score split along the ROC hull, from sums of groups."""
     order = np.argsort(points.key, kind="stable")
     key, c, n0, n1, d = (
         column[order] for column in (points.key, points.c, points.n0, points.n1, points.d)
@@ -245,35 +261,21 @@ class OutsideError(InputError):
 
 @dataclass
 class CellSums(Question):
-    """The sums of all measures, asked of rows by cell and fine bin.
-
-    ``inside``: the scores are probabilities, and those outside [0, 1] have no weight.
-    """
+    """Asks rows for the sums of every measure, by cell and fine bin."""
 
     cells: Cells
     fine: int = FINE
-    inside: bool = False
     sums: dict[str, Array] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, rows: LazyRows, cells: Cells, fine: int, probabilities: bool) -> Self:
-        """No sums yet; OutsideError if the scores must be ``probabilities`` and are not."""
-        if cells.centre is not None and not refuse_outside(rows, probabilities):
-            return cls(Cells(cells.count), fine, inside=True)
-        return cls(cells, fine)
 
     # --- where the rows are ---------------------------------------------------------------------
 
     @np.errstate(over="ignore")  # of frames in memory
     def ask(self, rows: LazyRows) -> Columns:
-        """The sums of each cell and fine bin, made where the rows are."""
+        """The sums of each cell and fine bin, computed by the engine."""
         import narwhals as nw
 
         x, d, f, loss = (nw.col(name) for name in ("x", "d", "f", "loss"))
-        prediction = predicted(x, self.cells)
-        if self.inside:
-            prediction = _case((x < 0.0, nw.lit(0.0)), (x > 1.0, nw.lit(1.0)), last=x)
-        frame = _with_bins(rows.coded().with_columns(p=prediction), self.fine)
+        frame = _with_fine_bins(rows.coded().with_columns(p=predicted(x, self.cells)), self.fine)
         frame = _with_losses(frame.with_columns(e=d * d))
         if rows.names.weight:
             weight = nw.col("w")
@@ -293,7 +295,7 @@ class CellSums(Question):
 
     def _locate(self, x: Array) -> tuple[Array, NDArray[np.int64], NDArray[np.int64]]:
         """The probability, the cell and the fine bin of each score."""
-        p = np.clip(x, 0.0, 1.0) if self.inside else link_function(self.cells)(x)
+        p = link_function(self.cells)(x)
         f = (p * float(self.fine)).astype(np.int64)
         borders = np.arange(self.fine + 2) / self.fine
         f -= p < borders[f]  # p·n is rounded, f/n is the very border that `ece` has
@@ -302,18 +304,18 @@ class CellSums(Question):
         return p, self.cells(x), f
 
     def add(self, x: Array, y: NDArray[np.int64], w: Array | None) -> None:
-        """Add the rows of a batch to the sums."""
+        """Add a batch of rows to the sums, in this process."""
         p, group, f = self._locate(x)
         group += f  # both only grow with x, so their sum tells both
         group += self.cells.count // 2 + 1
         if not self.sums:
-            self._begin(weighted=w is not None)
+            self._start_sums(weighted=w is not None)
         self._add("weight", group, 1.0 if w is None else w, y)
-        value = p - _border(f, self.fine)
+        value = p - _nearer_border(f, self.fine)
         self._add("d", group, value if w is None else w * value, y)
         value *= value
         self._add("e", group, value if w is None else w * value)
-        value = _losses(p, y) if w is None else w * _losses(p, y)
+        value = _log_losses(p, y) if w is None else w * _log_losses(p, y)
         part = np.floor(value * 4096.0)
         part *= 2.0**-12  # sums of it are exact
         self._add("part", group, part)
@@ -329,14 +331,14 @@ class CellSums(Question):
     def _add(
         self, name: str, group: NDArray[np.int64], values: Any, y: NDArray[np.int64] | None = None
     ) -> None:
-        """Increase a sum of each group, or of each group and class."""
+        """Add values to a sum, each in its group; with y, in its group and class."""
         if y is not None:
             group = group * 2
             group += y
         np.add.at(self.sums[name], group, values)
 
-    def _begin(self, weighted: bool) -> None:
-        """Sums of no rows."""
+    def _start_sums(self, weighted: bool) -> None:
+        """Set all sums to zero."""
         count = self.cells.count + self.fine + 3
         more = ("square", "rows") if weighted else ()
         for name in ("weight", "d", "e", "loss", "part", *more):
@@ -344,7 +346,8 @@ class CellSums(Question):
         self.sums |= {"low": np.full(count, np.inf), "high": np.full(count, -np.inf)}
 
     def found(self) -> Columns | None:
-        """The sums of all batches; None where there were no rows, or a sigmoid fell somewhere."""
+        """The sums of all batches; None where there were no rows, or where rounding made groups
+        overlap."""
         if not self.sums or not self.sums["weight"].any():
             return None
         held = np.flatnonzero(self.sums["low"] <= self.sums["high"])
@@ -359,21 +362,14 @@ class CellSums(Question):
         return {**columns, "k": k, "f": f}
 
 
-def refuse_outside(rows: LazyRows, probabilities: bool = True) -> bool:
-    """OutsideError if the scores must be ``probabilities`` and are not.
-
-    Otherwise, whether any score of a row with weight lies outside [0, 1].
-    """
+def refuse_outside(rows: LazyRows) -> NoReturn:
+    """Refuse predictions that are no probabilities."""
     import narwhals as nw
 
-    x, count = nw.col("x"), nw.col("w0") + nw.col("w1") > 0.0
-    wrong = (x < 0.0) | (x > 1.0)
-    facts = {"n": wrong, "counting": wrong & count}
-    sums = [nw.when(fact).then(1).otherwise(0).sum().alias(n) for n, fact in facts.items()]
+    x = nw.col("x")
+    wrong = nw.when((x < 0.0) | (x > 1.0)).then(1).otherwise(0).sum().alias("n")
     ends = (x.min().alias("low"), x.max().alias("high"), nw.len().alias("rows"))
-    n, counting, low, high, all_rows = first_row(rows.fetch(rows.rows().select(*sums, *ends)))
-    if not probabilities:
-        return bool(counting)
+    n, low, high, all_rows = first_row(rows.fetch(rows.rows().select(wrong, *ends)))
     name = rows.names.score
     raise OutsideError(
         f"column {name!r} must be probabilities in [0, 1]: {int(n):,} of {all_rows:,} are not "
@@ -385,8 +381,8 @@ def refuse_outside(rows: LazyRows, probabilities: bool = True) -> bool:
 # --- rows where they are ------------------------------------------------------------------------
 
 
-def _case(*cases: tuple[nw.Expr, nw.Expr], last: nw.Expr) -> nw.Expr:
-    """The value of the first condition that holds."""
+def _first_true(*cases: tuple[nw.Expr, nw.Expr], last: nw.Expr) -> nw.Expr:
+    """An expression: the value that belongs to the first condition that holds."""
     import narwhals as nw
 
     for condition, value in reversed(cases):
@@ -394,8 +390,9 @@ def _case(*cases: tuple[nw.Expr, nw.Expr], last: nw.Expr) -> nw.Expr:
     return last
 
 
-def _with_bins(rows: nw.LazyFrame[Any], fine: int) -> nw.LazyFrame[Any]:
-    """The fine bin f of each p, and p's distance d from the border of f that is nearer to 0 or 1.
+def _with_fine_bins(rows: nw.LazyFrame[Any], fine: int) -> nw.LazyFrame[Any]:
+    """The rows with the fine bin f of p, and the distance d of p from the bin's border nearer to 0
+    or 1.
 
     p = 0 and p = 1 have the bins −1 and ``fine`` of their own.
     """
@@ -406,14 +403,16 @@ def _with_bins(rows: nw.LazyFrame[Any], fine: int) -> nw.LazyFrame[Any]:
     # the number as a column: an engine may multiply by 1/n in place of dividing by a constant
     rows = rows.with_columns(f=(p * float(fine)).floor(), n=p * 0.0 + float(fine))
     # p·n is rounded, f/n is the very border that `ece` has
-    rows = rows.with_columns(f=_case((f / n > p, f - 1.0), ((f + 1.0) / n <= p, f + 1.0), last=f))
-    rows = rows.with_columns(f=_case((p <= 0.0, first), (p >= 1.0, last), last=f))
-    border = _case((f < 0.0, nw.lit(0.0)), (f < fine / 2, f), (f < fine, f + 1.0), last=last)
+    rows = rows.with_columns(
+        f=_first_true((f / n > p, f - 1.0), ((f + 1.0) / n <= p, f + 1.0), last=f)
+    )
+    rows = rows.with_columns(f=_first_true((p <= 0.0, first), (p >= 1.0, last), last=f))
+    border = _first_true((f < 0.0, nw.lit(0.0)), (f < fine / 2, f), (f < fine, f + 1.0), last=last)
     return rows.with_columns(d=p - border / n)
 
 
 def _with_losses(rows: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """−ln of the probability of what came; 0 where that was impossible.
+    """The rows with the log loss of each, and 0 where the loss is infinite.
 
     ln(1 − p) = ln(u)·p/(1 − u) with u = 1 − p as rounded: full accuracy, as log1p has it.
     """
@@ -438,15 +437,15 @@ def _with_losses(rows: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
 # --- rows that are here -------------------------------------------------------------------------
 
 
-def _border(f: NDArray[np.int64], fine: int) -> Array:
+def _nearer_border(f: NDArray[np.int64], fine: int) -> Array:
     """The border of a fine bin that is nearer to 0 or 1."""
     bins = np.arange(-1, fine + 1)
     borders = np.clip(bins + (bins >= fine / 2), 0, fine) / fine
     return np.asarray(borders[f + 1])
 
 
-def _losses(p: Array, y: NDArray[np.int64]) -> Array:
-    """−ln of the probability of what came; 0 where that was impossible."""
+def _log_losses(p: Array, y: NDArray[np.int64]) -> Array:
+    """The log loss of each row, and 0 where it is infinite."""
     loss = np.where(p < 1.0, p, 0.0)
     np.negative(loss, out=loss)
     np.log1p(loss, out=loss)
@@ -459,7 +458,7 @@ def _losses(p: Array, y: NDArray[np.int64]) -> Array:
 
 
 class GroupedSums(NamedTuple):
-    """Sums of groups of rows, in the order of their scores.
+    """The sums of groups of rows, in columns, in the order of their scores.
 
     ``x`` is the smallest score, ``low`` and ``high`` are the ends as probabilities, ``c`` is the
     point that distances are taken from: ``d0`` and ``d1`` are Σw(p − c) of negatives and positives,
@@ -484,7 +483,7 @@ class GroupedSums(NamedTuple):
 
     @classmethod
     def of(cls, cells: Cells, found: Columns, fine: int) -> GroupedSums:
-        """The groups that have weight; a group of one prediction needs no sums."""
+        """The groups that have weight, from the sums of an engine."""
         order = np.lexsort((found["f"], found["k"]))
         sums = sums_of(found)
         order = order[(sums[0] + sums[1])[order] > 0]
@@ -498,7 +497,7 @@ class GroupedSums(NamedTuple):
         one = low == high
         exact = -(xlogy(n1, low) + xlog1py(n0, -low))
         c, loss = (
-            np.where(one, low, _border(f, fine)),
+            np.where(one, low, _nearer_border(f, fine)),
             np.where(one, exact, loss + found["part"][order]),
         )
         d0, d1, e = (np.where(one, 0.0, column) for column in (d0, d1, e))
@@ -514,22 +513,22 @@ class GroupedSums(NamedTuple):
         return np.clip(self.c + (self.d0 + self.d1) / self.n, self.low, self.high)
 
     def at(self, scores: Array) -> ScoreTable:
-        """The table that has each group at one score."""
+        """A table with a cell for each group, at the given scores."""
         return ScoreTable.from_counts(scores, self.n0, self.n1, self.q0, self.q1)
 
 
 def link_function(cells: Cells) -> Callable[[Array], Array]:
-    """The function that makes probabilities of scores in these cells."""
+    """The function that turns the scores in these cells into probabilities."""
     return np.asarray if cells.centre is None else sigmoid
 
 
 def predicted(x: nw.Expr, cells: Cells) -> nw.Expr:
-    """The probability of a score, as an expression of narwhals."""
+    """The probability of a score, as an expression of the frame."""
     return x if cells.centre is None else 1.0 / (1.0 + (x * -1.0).exp())
 
 
 class Hull(NamedTuple):
-    """The Brier score split on the ROC hull (``parts``), and the table of the scores in order.
+    """The Brier score split along the ROC hull, and the table that ranks the scores.
 
     Inside some groups the order is not known: the AUC may be off by ``hidden``.
     """
@@ -540,18 +539,19 @@ class Hull(NamedTuple):
 
 
 class GroupFacts:
-    """The facts of rows that were grouped where they are.
+    """What measures are made of, for rows that an engine has grouped; for a table it is
+    `TableFacts`.
 
-    They are those of a table but for the ``table`` itself, all predictions one by one, and for what
-    is fitted to it. ``hidden_area`` says by how much the AUC of ``ranked`` may be off, since the
-    order in groups is not known.
+    There is all but the ``table`` itself, all predictions one by one, and what is fitted to it.
+    ``hidden_area`` says by how much the AUC of ``ranked`` may be off, since the order inside groups
+    is not known.
     """
 
     table: None = None
 
     def __init__(self, g: GroupedSums, hull: Hull, fine: int, bins: Bins) -> None:
         self.hull, self.ranked, self.hidden_area = hull
-        self.groups = _bins(g, fine, bins)
+        self.groups = _sums_of_bins(g, fine, bins)
         total, positive = float(g.n.sum()), float(g.n1.sum())
         self.base_rate = positive / total
         rest = 1.0 - g.c
@@ -569,8 +569,8 @@ class GroupFacts:
         return TableFacts(self._sums.at(self._sums.mean)).why_infinite()
 
 
-def _bins(g: GroupedSums, fine: int, bins: Bins) -> Groups:
-    """The sums of each bin of equal width; for ``"auto"``, groups of rows count as ties."""
+def _sums_of_bins(g: GroupedSums, fine: int, bins: Bins) -> Groups:
+    """The sums of each bin, made of groups of rows."""
     if isinstance(bins, str):
         return group(g.at(g.mean), bins)
     number = np.clip(g.f, 0, fine - 1) // (fine // bins)

@@ -21,6 +21,7 @@ from calibrant.data.segments import segment_titles
 from calibrant.errors import InputError, ParameterError, refuse_foreign_names
 from calibrant.metrics.binned_errors import without_chance
 from calibrant.metrics.chance import batches
+from calibrant.metrics.redraws import redrawn_rows
 from calibrant.metrics.tables import (
     check_counts,
     check_flag,
@@ -195,7 +196,7 @@ def multicalibration_of_rows(
     random_state: Any = 0,
     weights: str = "importance",
 ) -> Multicalibration:
-    """`multicalibration` of rows that were read already; their scores are the predictions."""
+    """`multicalibration` of rows that were read already. Their scores are the predictions."""
     rule = rule or GroupRule()
     level = check_number("level", level, 0.0, 1.0)
     replicates = check_whole("replicates", replicates, FEWEST_REPLICATES)
@@ -221,13 +222,13 @@ def multicalibration_of_rows(
     enough[0] = True  # all rows
     kept = crossings.keep(enough, cells.rows)
     sums = cells.take(kept)
-    draw = partial(_redrawn_labels, weighed, counted, random)
+    draw = partial(redrawn_rows, weighed, counted, random)
     drawn = redraw_groups(draw, len(rows.scores), crossings, sums, replicates)
     return _test_of_groups(crossings.parts(kept), sums, drawn, rows, level, notes)
 
 
 def _impossible_notes(rows: Rows) -> list[str]:
-    """A note on rows that had the probability 0 of what came."""
+    """Notes on rows whose outcome had been given probability 0."""
     never = int((rows.positive & (rows.scores == 0.0)).sum())
     always = int((~rows.positive & (rows.scores == 1.0)).sum())
     words = ((never, "happened that had the probability 0"), (always, "did not happen that had 1"))
@@ -245,6 +246,8 @@ def _test_of_groups(
     level: float,
     notes: list[str],
 ) -> Multicalibration:
+    """The result: p-values, intervals and ranks of all groups, from their sums and redrawn
+    labels."""
     replicates = len(drawn.statistic)
     gap, statistic = sums.observed - sums.predicted, sums.statistic
     null = np.sort(drawn.statistic)
@@ -255,7 +258,7 @@ def _test_of_groups(
     low, high = _difference_interval(sums, critical)
     clearest = np.argsort(-np.abs(statistic), kind="stable")
     wrong = p_values <= 1.0 - level + 1e-12
-    same = _same_as(parts, sums, clearest[wrong[clearest]].tolist(), critical)
+    same = _groups_that_repeat(parts, sums, clearest[wrong[clearest]].tolist(), critical)
     total = len(rows.scores) if rows.weight is None else float(rows.weight.sum())
     unit = total / sums.weight[0]  # weights as they came, not in units of rows
     groups = [
@@ -297,12 +300,12 @@ def _test_of_groups(
 
 
 def _group_name(parts: tuple[str, ...]) -> str:
-    """Such as "age 61 to 90 & country = de"."""
+    """The name of a group, such as "age 61 to 90 & country = de"."""
     return " & ".join(parts) or ALL_ROWS
 
 
 def _difference_interval(sums: GroupSums, critical: float) -> tuple[Array, Array]:
-    """The differences from the prediction that are not refused: both ends by halving."""
+    """The interval of each group's observed − predicted, both ends found by halving."""
     share, trials = np.clip(sums.observed, 0.0, 1.0), sums.safe_trials
     ends = []
     for far in (0.0, 1.0):
@@ -315,10 +318,11 @@ def _difference_interval(sums: GroupSums, critical: float) -> tuple[Array, Array
     return ends[0], ends[1]
 
 
-def _same_as(
+def _groups_that_repeat(
     parts: Sequence[tuple[str, ...]], sums: GroupSums, clearest: Sequence[int], critical: float
 ) -> dict[int, int]:
-    """Groups that only repeat a clearer one which contains them, or lies in them.
+    """Groups whose error is explained by a clearer group that contains them or lies in them: the
+    number of that group by theirs.
 
     What is wrong in a larger group is expected in its parts in proportion to their variance.
     """
@@ -357,7 +361,7 @@ ROUNDING = 1e-6
 
 @dataclass(frozen=True)
 class GroupSums:
-    """Sums over the rows of each group, d = y − p.
+    """The sums over the rows of each group, in columns. Below, d = y − p.
 
     ``rows`` counts rows, ``weight`` is Σw, ``size`` the effective number of rows, ``expected`` Σwp,
     ``events`` Σwy, ``chance`` the variance of Σwy if predictions are right, ``spread`` the variance
@@ -373,7 +377,7 @@ class GroupSums:
     spread: Array
 
     def take(self, which: Any) -> GroupSums:
-        """Some of the groups."""
+        """The sums of some groups."""
         return GroupSums(*(getattr(self, field.name)[which] for field in fields(self)))
 
     @property
@@ -397,14 +401,15 @@ class GroupSums:
 
     @property
     def trials(self) -> Array:
-        """How many equal rows of the mean prediction would have the same variance by chance."""
+        """How many equal rows of the mean prediction would vary as much by chance as the group
+        does."""
         some, share = self.chance > 0.0, self.predicted
         variance = np.where(some, self.chance, 1.0)
         return np.where(some, self.weight**2 * (share * (1.0 - share)) / variance, self.size)
 
     @property
     def safe_trials(self) -> Array:
-        """`trials` by the variance that the rows show, where that makes them fewer."""
+        """`trials`, or fewer where the rows vary more than the predictions say."""
         shown = np.where(
             self.spread > 0.0,
             self.weight**2
@@ -417,7 +422,7 @@ class GroupSums:
 
 
 def sum_groups(rows: Rows, counted: bool, crossings: Crossings) -> GroupSums:
-    """The sums of all cells; O(n · crossings), a block of rows at a time."""
+    """The sums of all cells of all crossings. O(n · crossings)."""
     p, y = rows.scores, rows.positive.astype(np.float64)
     w = np.ones(len(p)) if rows.weight is None else rows.weight
     square = w if counted else w * w
@@ -436,7 +441,8 @@ def sum_groups(rows: Rows, counted: bool, crossings: Crossings) -> GroupSums:
 
 
 def signed_root(share: Array, expected: Array, trials: Array) -> Array:
-    """The signed root of the deviance of a binomial share: near normal also where it is skewed.
+    """The signed root of the deviance of an observed share: a z-score that also holds for rare
+    events.
 
     >>> signed_root(np.array([0.0, 0.5]), np.array([0.1, 0.5]), np.array([10.0, 10.0])).round(3)
     array([-1.452,  0.   ])
@@ -447,7 +453,7 @@ def signed_root(share: Array, expected: Array, trials: Array) -> Array:
 
 
 class RedrawnGroups(NamedTuple):
-    """What redrawn labels show.
+    """What redrawn labels make of groups: how large statistics and differences get by chance.
 
     For each drawing the largest ``statistic`` of a group and the ``largest`` |difference|; for each
     group its ``mean`` |difference|.
@@ -465,7 +471,7 @@ def redraw_groups(
     sums: GroupSums,
     replicates: int,
 ) -> RedrawnGroups:
-    """Redraw the labels of all rows from their predictions, and look at all groups each time.
+    """Redraw the labels of all rows many times, and sum them over all groups each time.
 
     ``draw`` gives w·y* of some rows, for so many drawings. Every drawing is one set of labels, so
     the groups depend on each other as in the data.
@@ -493,24 +499,6 @@ def redraw_groups(
     return RedrawnGroups(np.concatenate(statistic), np.concatenate(largest), mean / replicates)
 
 
-def _redrawn_labels(
-    rows: Rows, counted: bool, random: np.random.Generator, part: slice, size: int
-) -> NDArray[Any]:
-    """w·y* of some rows, in the smallest type that holds the sums of a block.
-
-    Where rows are ``counted``, each of the rows that a weight stands for has a label of its own.
-    """
-    p = rows.scores[part, None]
-    weight = None if rows.weight is None else rows.weight[part, None]
-    shape = (len(p), size)
-    if counted and weight is not None:
-        return random.binomial(weight.astype(np.int64), p, shape).astype(np.float64)
-    hit = random.random(shape) < p
-    if weight is None:
-        return hit.astype(np.uint16)
-    return np.where(hit, weight, 0.0).astype(np.float32)
-
-
 # --------------------------------------------------------------------------------------------------
 # Groups of rows from the columns of a frame: categories, ranges of numbers, and their crossings
 #
@@ -533,7 +521,7 @@ DIGITS = (3, 4, 6, 9, 17)
 
 
 class GroupRule(NamedTuple):
-    """How groups are made: see `calibrant.metrics.multicalibration`."""
+    """How groups are made; the options of `multicalibration`."""
 
     crossings: bool = True
     quantiles: int = 5
@@ -543,7 +531,7 @@ class GroupRule(NamedTuple):
 
 @dataclass(frozen=True)
 class CodedColumn:
-    """A column as small integers, and the words for each of them."""
+    """A column of groups: the number of each row's group, and a name for each number."""
 
     name: str
     codes: Codes
@@ -553,7 +541,8 @@ class CodedColumn:
 def code_columns(
     table: AttributeTable, p: Array, positive: Flags, rule: GroupRule
 ) -> tuple[list[CodedColumn], list[str]]:
-    """All rows, the predictions and the columns that tell rows apart; notes say what was left out.
+    """The columns that rows are grouped by: all rows, ranges of the prediction, and features. Notes
+    say which were left out.
 
     O(n log n) for each column.
     """
@@ -583,13 +572,13 @@ def code_columns(
 
 
 def _first_names(names: Sequence[str]) -> str:
-    """A few columns by name, and how many more there are."""
+    """The first names of a list, and how many more there are."""
     more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more
 
 
 def _tells_label(column: CodedColumn, positive: Flags) -> bool:
-    """Whether every group has labels of one kind only, and both kinds came."""
+    """Whether a column gives the label away: each of its groups has one class only."""
     rows = np.bincount(column.codes)
     ones = np.bincount(column.codes, positive)
     return bool(((ones == 0) | (ones == rows)).all() and 0 < ones.sum() < rows.sum())
@@ -599,7 +588,7 @@ def _tells_label(column: CodedColumn, positive: Flags) -> bool:
 
 
 def _code_column(name: str, column: AttributeColumn, rule: GroupRule) -> tuple[CodedColumn, int]:
-    """The column in groups, and how many of its values were rare."""
+    """A feature as groups, and how many of its values were too rare for a group of their own."""
     present = ~column.missing
     if not column.nominal:
         values = column.values[present].astype(np.float64)
@@ -616,19 +605,17 @@ def _code_column(name: str, column: AttributeColumn, rule: GroupRule) -> tuple[C
         order, rare = np.append(order, np.setdiff1d(np.arange(len(found)), order)), 0
     code = np.full(len(found), len(order), dtype=np.uint8)
     code[order] = np.arange(len(order))
-    names = segment_titles([_without_decimals(found[place]) for place in order])
+    kept = [found[place] for place in order]
+    # whole numbers of a column with gaps come as fractions
+    kept = [int(v) if isinstance(v, float) and v.is_integer() else v for v in kept]
+    names = segment_titles(kept)
     words = [f"{name} = {one}" for one in names]
     words += [f"{name}: {rare:,} rare values"] * (rare > 0)
     return _with_missing(CodedColumn(name, code[places], tuple(words)), present), rare
 
 
-def _without_decimals(value: Any) -> Any:
-    """A whole number without its decimals: a column with gaps comes as fractions."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
 def _code_ranges(name: str, values: Array, rule: GroupRule) -> CodedColumn:
-    """Numbers in ranges of as many rows each as ties allow."""
+    """Numbers as groups: ranges that hold about equally many rows."""
     n = len(values)
     count = max(min(rule.quantiles, n // rule.min_rows), 1)
     ordered = np.sort(values)
@@ -641,7 +628,7 @@ def _code_ranges(name: str, values: Array, rule: GroupRule) -> CodedColumn:
 
 
 def _range_words(name: str, ends: Sequence[tuple[float, float]]) -> list[str]:
-    """What ranges are called, with as many digits as tell them apart.
+    """The names of ranges, with as many digits as tell them apart.
 
     >>> _range_words("age", [(18.0, 25.5), (26.0, 26.0)]), _range_words("x", [(-1e9, 1.0)])
     (['age 18 to 25.5', 'age 26'], ['x −1e+09 to 1'])
@@ -656,14 +643,15 @@ def _range_words(name: str, ends: Sequence[tuple[float, float]]) -> list[str]:
 
 
 def _range_end(value: float, digits: int) -> str:
-    """So many digits, and no power of ten for what people count: years, or amounts of money."""
+    """An end of a range as text, with so many digits."""
     whole = abs(value) < 1e7 and (value == round(value) or abs(value) >= 10.0**digits)
     text = f"{value:.0f}" if whole else f"{value:.{digits}g}"
     return text.replace("-", "−", 1) if value < 0 else text
 
 
 def _with_missing(column: CodedColumn, present: Flags) -> CodedColumn:
-    """The column of all rows, from that of the present ones: missing values are a group."""
+    """A column of all rows, made of one of the rows that have a value; missing values are a
+    group."""
     if present.all():
         return column
     codes = np.full(len(present), len(column.words), dtype=np.uint8)
@@ -675,9 +663,10 @@ def _with_missing(column: CodedColumn, present: Flags) -> CodedColumn:
 
 
 class Crossings:
-    """All pairs of columns, the first of which is that of all rows, and the cells of each pair.
+    """All pairs of grouped columns, and the cells of each pair. A column paired with "all rows" is
+    itself.
 
-    A column crossed with all rows is itself. ``place`` has the group of each cell, −1 for none.
+    ``place`` has the group of each cell, −1 for none.
     """
 
     def __init__(self, columns: Sequence[CodedColumn], rule: GroupRule) -> None:
@@ -696,14 +685,14 @@ class Crossings:
         self.place = np.arange(int(cells.sum()))
 
     def sums(self, values: NDArray[Any], rows: slice, into: NDArray[Any]) -> None:
-        """Add the values of some rows, a line for each, to the sums of their groups."""
-        from calibrant.solvers._kernel import add_to_groups
+        """Add the values of some rows (a line for each) to the sums of all groups they are in."""
+        from calibrant.metrics._kernel import add_to_groups
 
         where = (self.first, self.second, self.width, self.offset, self.place)
         add_to_groups(self.codes[:, rows], *where, values, into)
 
     def keep(self, enough: Flags, rows: Array) -> Index:
-        """Keep the cells that are large enough and not the same group as another; their numbers.
+        """Keep the cells that are large enough and differ from their parents; their numbers.
 
         A crossing that has as many rows as one of its two groups is that group again.
         """
@@ -720,7 +709,7 @@ class Crossings:
         return kept
 
     def parts(self, cells: Index) -> list[tuple[str, ...]]:
-        """The words for some cells, one for each column that plays a part; none for all rows."""
+        """The names of some cells: a word for each column that takes part, none for "all rows"."""
         crossing = np.searchsorted(self.offset, cells, side="right") - 1
         code, other = np.divmod(cells - self.offset[crossing], self.width[crossing])
         named = []
@@ -779,7 +768,7 @@ class GroupError(Readable):
 
     @property
     def sure(self) -> float:
-        """By how much predictions are off at least; 0 where the interval holds 0."""
+        """The least by which predictions are off, given the interval; 0 where it holds 0."""
         return max(self.low, -self.high, 0.0)
 
     @property
@@ -835,7 +824,7 @@ class Multicalibration(PrintsAsTable, PlainFields, Frozen):
 
     @property
     def worst(self) -> tuple[GroupError, ...]:
-        """The groups that are off beyond chance and say something of their own, ranked."""
+        """The groups that are off beyond chance and are not explained by another group."""
         return tuple(one for one in self.groups if one.wrong and one.same_as is None)
 
     @property
@@ -897,8 +886,8 @@ class Multicalibration(PrintsAsTable, PlainFields, Frozen):
             format_count(round(one.weight, 2)),
             shown_value(one.predicted),
             shown_value(one.observed),
-            _signed(one.difference),
-            f"{_signed(one.low)} to {_signed(one.high)}",
+            _with_sign(one.difference),
+            f"{_with_sign(one.low)} to {_with_sign(one.high)}",
             shown_p(one.p_value),
         )
 
@@ -913,5 +902,6 @@ class Multicalibration(PrintsAsTable, PlainFields, Frozen):
         ]
 
 
-def _signed(value: float) -> str:
+def _with_sign(value: float) -> str:
+    """A value as text, with a plus where it is above 0."""
     return f"+{shown_value(value)}" if value > 0.0 else shown_value(value)

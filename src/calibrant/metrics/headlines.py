@@ -19,6 +19,7 @@ from calibrant.errors import shell_quoted
 from calibrant.metrics.chance import RowWeights, Span, area_interval, cell_influence, wilson_area
 from calibrant.metrics.point_measures import area
 from calibrant.metrics.tables import class_sizes
+from calibrant.tensors import on_host
 
 # --------------------------------------------------------------------------------------------------
 # What must be known of scores before anything else: both classes, their direction, their worth
@@ -39,7 +40,7 @@ Found = Literal["one class", "wrong way", "nothing", "no order", "not told", "so
 
 
 class LabelNames(NamedTuple):
-    """How a headline names the labels, and what it asks where scores run the wrong way.
+    """The names of the labels in a headline, and where the headline is read.
 
     ``label`` is the name of their column. The two labels are None where they are not known.
     ``face`` is where the headline is read: a page may be read by users of either, and where
@@ -53,7 +54,7 @@ class LabelNames(NamedTuple):
 
     @classmethod
     def of(cls, classes: Any, pos_label: Any, label: str = "", face: Face = "python") -> LabelNames:
-        """The names, from the two classes and the one that is positive.
+        """The names, from both classes and the positive one.
 
         >>> LabelNames.of(["no", "yes"], "yes", face="evaluate").question
         "Is it 'no' that is meant? Say --pos-label no."
@@ -64,7 +65,7 @@ class LabelNames(NamedTuple):
 
     @property
     def about(self) -> str:
-        """What scores should tell."""
+        """The name of what scores should predict."""
         return f"`{self.label}`" if self.label else "the labels"
 
     @property
@@ -89,11 +90,11 @@ class LabelNames(NamedTuple):
 
     @property
     def other(self) -> str:
-        """What high scores go with if they run the wrong way."""
+        """The label that high scores go with where they run the wrong way."""
         return "negatives" if self.negative is None else repr(self.negative)
 
     def named(self, positive: bool) -> str:
-        """One of the labels."""
+        """The name of the positive or of the negative label."""
         label = self.positive if positive else self.negative
         word = "positive" if positive else "negative"
         return word if label is None else repr(label)
@@ -101,7 +102,7 @@ class LabelNames(NamedTuple):
 
 @dataclass(frozen=True)
 class Look:
-    """What is found before anything is fitted or measured, and the AUC behind it."""
+    """What is known of scores before anything is fitted or measured, and the AUC that says so."""
 
     found: str
     auc: float | None
@@ -115,22 +116,22 @@ class Look:
 
     @property
     def sound(self) -> bool:
-        """Whether the scores are worth calibrating, as far as can be seen."""
+        """Whether the scores predict the labels, and enough rows came."""
         return self.found == "something" and not self.few
 
     @property
     def useless(self) -> bool:
-        """Whether no calibration is worth anything before something else is put right."""
+        """Whether something else must be put right before calibration makes sense."""
         return self.found not in ("something", "not told")
 
     @property
     def unproven(self) -> bool:
-        """Whether the scores may be worth nothing, so that no figure of a map is praised."""
+        """Whether it is not proven that the scores predict anything."""
         return self.found != "something"
 
     @property
     def figures(self) -> str:
-        """AUC and its interval, in as many digits as tell them apart; nothing without an AUC.
+        """The AUC and its interval as text; nothing without an AUC.
 
         >>> Look("not told", 0.5234, 0.48, 0.56).figures
         'AUC 0.52 (99 % interval 0.48 to 0.56)'
@@ -143,18 +144,18 @@ class Look:
 
 
 def runs_wrong(low: float, high: float) -> bool:
-    """Whether scores run the wrong way, by the interval of their AUC."""
+    """Whether high scores go with negatives, by the interval of the AUC."""
     return high < 0.5 and low < WORTHLESS[0]
 
 
 def worthless(low: float, high: float) -> bool:
-    """Whether scores are worth nothing in practice, by the interval of their AUC."""
+    """Whether scores predict next to nothing, by the interval of the AUC."""
     return low >= WORTHLESS[0] and high <= WORTHLESS[1]
 
 
 @dataclass(frozen=True)
 class FirstLook(Look):
-    """What a table shows before anything is fitted or measured.
+    """What a table of two classes shows before anything is fitted or measured.
 
     Attributes
     ----------
@@ -174,11 +175,11 @@ class FirstLook(Look):
 
     @property
     def few(self) -> bool:
-        """Whether a class has rows, but fewer than ten."""
+        """Whether a class has some rows, but fewer than ten."""
         return 0.0 < min(self.positives, self.negatives) < FEW - 1e-9
 
     def headline(self, names: LabelNames | None = None) -> str:
-        """What is to be said first, in plain words; nothing where all is well."""
+        """The first thing to say of the scores, in plain words; nothing where all is well."""
         names = names or LabelNames()
         if self.few and self.found in ("not told", "something"):
             return self.few_words(names)
@@ -188,7 +189,7 @@ class FirstLook(Look):
         return f"{self.few_words(names)} {said}" if self.few else said
 
     def few_words(self, names: LabelNames) -> str:
-        """What a class of fewer than ten rows means."""
+        """A warning that a class has fewer than ten rows."""
         positive = self.positives <= self.negatives
         count = min(self.positives, self.negatives)
         rows = f"{count:.3g} row{' is' if round(count, 2) == 1 else 's are'}"
@@ -214,7 +215,7 @@ _SAID = {
 
 
 def first_look(table: ScoreTable, weights: str = "importance") -> FirstLook:
-    """Look at direction and separation: the one place that decides what the headline is.
+    """Do the scores predict the labels, and which way do they run? All headlines come from here.
 
     Notes
     -----
@@ -245,7 +246,7 @@ def first_look(table: ScoreTable, weights: str = "importance") -> FirstLook:
 
 
 def _finding(table: ScoreTable, low: float, high: float) -> Found:
-    """What scores of two classes are, by the interval of their AUC."""
+    """What the interval of the AUC says of the scores, in a word or two."""
     if low > 0.5:
         return "something"
     if runs_wrong(low, high):
@@ -256,7 +257,7 @@ def _finding(table: ScoreTable, low: float, high: float) -> Found:
 
 
 def _shares_differ(table: ScoreTable) -> bool:
-    """Whether bins of equal weight have different shares of positives, by Pearson's χ²."""
+    """Whether the share of positives differs between bins of scores, by Pearson's χ² test."""
     size, rarest = table.effective_size, table.rarest
     count = int(min(BINS, size // BIN_ROWS, rarest // BIN_CASES))
     if count < 3:
@@ -279,11 +280,11 @@ FoundInClasses = Literal[
 
 #: classes that a headline names
 SHOWN = 8
-#: the most scores that are looked at, but at least so many rows: of more rows, every second,
-#: third, … is taken
-MOST_SCORES, LEAST_ROWS = 2**22, 1000
 #: with more classes than this no column is compared with another class
 MOST_COMPARED = 200
+#: the most scores that are looked at, and with more classes than `MOST_COMPARED`, but at least so
+#: many rows: of more rows, every second, third, … is taken
+MOST_SCORES, MOST_OF_MANY, LEAST_ROWS = 2**22, 2**19, 500
 #: what swapping must gain in AUC, for each class
 LEAST_GAIN = 0.05
 #: the chance that any class is wrongly said to run the wrong way, and that any columns are wrongly
@@ -292,7 +293,7 @@ CHANCE = 1e-3
 
 
 class ClassNames(NamedTuple):
-    """How a headline names the classes, their columns and that of the labels."""
+    """The names of the classes and of their columns in a headline."""
 
     labels: tuple[Any, ...] = ()
     label: str = ""
@@ -303,27 +304,27 @@ class ClassNames(NamedTuple):
     def of(
         cls, labels: Iterable[Any], label: str = "", columns: Any = (), face: Face = "python"
     ) -> ClassNames:
-        """The names, from the classes in the order of the columns."""
+        """The names, from the classes in the order of their columns."""
         return cls(tuple(plain(one) for one in labels), label, tuple(columns), face)
 
     @property
     def about(self) -> str:
-        """What scores should tell."""
+        """The name of what scores should predict."""
         return f"`{self.label}`" if self.label else "the classes"
 
     def named(self, column: int) -> str:
-        """A class."""
+        """The name of the class of a column."""
         return repr(self.labels[column]) if self.labels else f"number {column}"
 
     def column(self, number: int) -> str:
-        """The column of a class."""
+        """The name of a class's column."""
         if self.columns:
             return f"`{self.columns[number]}`"
         return f"the column of {self.named(number)}"
 
     @property
     def order(self) -> str:
-        """How to say which column is which."""
+        """Advice on how to say which column belongs to which class."""
         typed = "Say which is which: --score CLASS=COLUMN."
         written = "Columns must be in the order of the classes (sorted, or as classes= names them)."
         on_terminal = "On the command line, --score CLASS=COLUMN says which is which."
@@ -362,7 +363,7 @@ class ClassLook(Look):
     whole: bool = False
 
     def headline(self, names: ClassNames | None = None) -> str:
-        """What is to be said first, in plain words; nothing where all is well."""
+        """The first thing to say of the scores, in plain words; nothing where all is well."""
         names = names or ClassNames()
         if self.found == "swapped":
             return self._swapped_in_words(names)
@@ -409,7 +410,8 @@ _SAID_OF_CLASSES = {
 
 
 def class_look(matrix: ScoreMatrix, weights: str = "importance") -> ClassLook:
-    """Look at direction and separation of each class: the one place that decides the headline.
+    """Do the scores of each class predict it, and are columns swapped? All headlines of several
+    classes come from here.
 
     Notes
     -----
@@ -420,7 +422,8 @@ def class_look(matrix: ScoreMatrix, weights: str = "importance") -> ClassLook:
     chance at 0.1 % for all orders together (Bonferroni), and higher than turning scores round
     would give. "nothing": the interval of the mean lies between 0.45 and 0.55, no class's begins
     above ½, and no column differs between a class and the rest (p < 0.001 for all together), else
-    "no order". O(nk log n), on 2²² scores at most; orders of columns up to 200 classes.
+    "no order". O(nk log n), on 2²² scores at most; orders of columns up to 200 classes, and of
+    more 2¹⁹ scores.
 
     Examples
     --------
@@ -460,20 +463,22 @@ def class_look(matrix: ScoreMatrix, weights: str = "importance") -> ClassLook:
 
 
 def rows_to_rank(matrix: ScoreMatrix) -> ScoreMatrix:
-    """The rows, or enough of them; logits as logarithms of probabilities, which rank alike."""
-    most = max(MOST_SCORES // matrix.n_classes, LEAST_ROWS)
+    """Enough of the rows for AUCs, with logits turned into logarithms of probabilities."""
+    many = matrix.n_classes > MOST_COMPARED
+    most = max((MOST_OF_MANY if many else MOST_SCORES) // matrix.n_classes, LEAST_ROWS)
     if len(matrix) > most:
         matrix = matrix.take(np.arange(0, len(matrix), -(-len(matrix) // most)))
+    scores = on_host(matrix.scores)
     if matrix.looks_like_probabilities:
-        return matrix
-    z = matrix.scores.astype(np.float64)
+        return ScoreMatrix(scores, matrix.codes, matrix.weight)
+    z = scores.astype(np.float64)
     z -= z.max(axis=1, keepdims=True)
     z -= np.log(np.exp(z).sum(axis=1, keepdims=True))
     return ScoreMatrix(z, matrix.codes, matrix.weight)
 
 
 class SortedColumn:
-    """A column of scores, sorted once: the cell of each row, and tables for any class."""
+    """A column of scores, sorted once, to be compared with any class."""
 
     def __init__(self, matrix: ScoreMatrix, column: int, rows: RowWeights) -> None:
         p = matrix.scores[:, column].astype(np.float64) + 0.0
@@ -486,7 +491,7 @@ class SortedColumn:
         self.rows = rows
 
     def table(self, positive: Flags) -> ScoreTable:
-        """The column against the rows that count as positive."""
+        """The table of the column, in which some rows count as positive."""
         n0, n1, q0, q1 = (
             frozen(np.add.reduceat(column[self.order], self.starts))
             for column in self.rows.by_class(positive)
@@ -494,12 +499,12 @@ class SortedColumn:
         return ScoreTable(frozen(self.scores[self.starts]), n0, n1, q0, q1)
 
     def auc_influence(self, positive: Flags) -> Array:
-        """How far each row moves the AUC of the rows that count as positive."""
+        """How far each row moves the AUC of the column, where some rows count as positive."""
         table = self.table(positive)
         return cell_influence(table, self.cell, positive, area(table))
 
     def by_class(self, codes: Index, k: int) -> Array:
-        """The AUC of this column for each class against the rest.
+        """The AUC of the column for each class against the rest.
 
         Ranks are among all rows: that a class's rows beat half of themselves is taken off.
         """
@@ -513,7 +518,7 @@ class SortedColumn:
 
 
 class ClassAreas:
-    """The AUCs of a matrix: of each class that came by its own column, and by the others."""
+    """The AUC of each class by its own column, and by the columns of the other classes."""
 
     def __init__(self, matrix: ScoreMatrix, weights: str) -> None:
         self.matrix = matrix
@@ -538,13 +543,13 @@ class ClassAreas:
                 self.cross.append(column.by_class(matrix.codes, matrix.n_classes)[self.came])
 
     def span(self, place: int) -> Span:
-        """The interval of one class's AUC at the level of headlines."""
+        """The 99 % interval of the AUC of one class."""
         number = int(self.came[place])
         table = SortedColumn(self.matrix, number, self.rows).table(self.matrix.codes == number)
         return area_interval(table, LEVEL)
 
     def mean(self) -> tuple[float, float, float]:
-        """The mean AUC and its interval."""
+        """The mean AUC of the classes, and its interval."""
         value = float(np.mean(self.areas))
         if self.size <= 1.0:
             return value, 0.0, 1.0
@@ -553,7 +558,8 @@ class ClassAreas:
         return value, low, high
 
     def swapped(self) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-        """Columns that go with other classes, beyond chance; and the class of each."""
+        """The columns that surely belong to other classes, and the classes they belong to; None for
+        none."""
         k = len(self.came)
         if not self.cross or self.size <= 1.0:
             return None
@@ -571,7 +577,7 @@ class ClassAreas:
         return (tuple(a for a, _ in pairs), tuple(b for _, b in pairs)) if pairs else None
 
     def _beyond_chance(self, cycle: list[tuple[int, int]], by: Array) -> bool:
-        """Whether the columns of a cycle of classes are surely those of others among them."""
+        """Whether the classes of a cycle are surely predicted better by each other's columns."""
         k, m = len(self.came), len(cycle)
         new = [by[one, column] for one, column in cycle]
         old = [by[one, one] for one, _ in cycle]
@@ -590,7 +596,7 @@ class ClassAreas:
         return gain > z * self.rows.error(moved)
 
     def differ(self) -> bool:
-        """Whether any column differs between a class and the rest, by Wilcoxon's test."""
+        """Whether any column differs between any class and the rest, by Wilcoxon's test."""
         if not self.cross:
             return False
         total, squares = (
@@ -607,7 +613,7 @@ class ClassAreas:
 
 
 def _cycles(column_of: list[int]) -> list[list[tuple[int, int]]]:
-    """The cycles of an order of columns that moves some: pairs of a class and its column."""
+    """The cycles in which columns are exchanged, as pairs of a class and its column."""
     left, found = {one for one, column in enumerate(column_of) if one != column}, []
     while left:
         one, cycle = min(left), []

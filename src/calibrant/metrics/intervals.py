@@ -49,7 +49,8 @@ Losses = tuple[Array, ...]
 
 
 class MeasureIntervals:
-    """The intervals of one set of predictions: a method for each measure, by name.
+    """The intervals of the measures of one set of predictions. A measure's interval is the method
+    of its name.
 
     Subclasses know how the two mean losses vary, and add the measures that only they have.
 
@@ -97,7 +98,7 @@ class MeasureIntervals:
         return mean_interval(self._moments("brier"), self.level)
 
     def rmse(self) -> Span:
-        """The roots of the ends for the Brier score."""
+        """The square roots of the ends of the Brier score's interval."""
         low, high = self.brier()
         high = min(high, self.largest_square)
         return math.sqrt(max(low, 0.0) / self.columns), math.sqrt(high / self.columns)
@@ -107,7 +108,8 @@ class MeasureIntervals:
         return share_interval(self.values["accuracy"], self.size, self.level)
 
     def redrawn(self, name: str) -> Span | None:
-        """The interval from what was drawn again, if there is one.
+        """The interval of a measure whose tables or curves were drawn again; None for other
+        measures.
 
         The bias is taken off the lower end only, so that both ends are safe.
         """
@@ -118,7 +120,7 @@ class MeasureIntervals:
 
 
 class TableIntervals(MeasureIntervals):
-    """The intervals of a table of predictions of two classes.
+    """The intervals of a table of predictions for two classes.
 
     ``table`` holds the predictions as probabilities, ``ranked`` the scores as they came,
     and ``sample`` the table with its weights in units of rows, of which the ``facts`` are.
@@ -166,7 +168,7 @@ class TableIntervals(MeasureIntervals):
         return bin_sums(self.sample, self.bins)
 
     def ece(self) -> Span:
-        """The interval from the normal distribution of the bins' gaps.
+        """The interval of the ECE, as if the gaps of the bins were normal.
 
         Chance is taken off the lower end only: both ends are safe.
         """
@@ -174,7 +176,7 @@ class TableIntervals(MeasureIntervals):
         return min(max(b.cautious_ece - half, 0.0), b.ece), min(b.ece + half, 1.0)
 
     def mce(self) -> Span:
-        """The interval from the binomial limits of all bins."""
+        """The interval of the MCE, from the binomial limits of all bins."""
         b = self.binned
         return largest_gap_interval(b.size, b.rate, b.predicted, self.level)
 
@@ -185,7 +187,7 @@ class TableIntervals(MeasureIntervals):
 
 @dataclass(frozen=True)
 class RowPredictions:
-    """The predictions of two classes of one side, row by row, and the intervals of their table.
+    """The predictions of two classes, row by row, and the intervals of their table.
 
     ``scores`` are the predictions as they came: the sigmoid may have merged large margins.
     """
@@ -196,12 +198,12 @@ class RowPredictions:
     positive: Flags
 
     def losses(self, loss: str) -> Losses:
-        """What each row would lose if it were a negative, and if it were a positive."""
+        """The loss of each row if it were a negative, and if it were a positive."""
         return LOSSES[loss](self.p)
 
     @property
     def right(self) -> Flags:
-        """Whether p ≥ ½ says what came."""
+        """Whether the likelier class came, for each row."""
         return np.asarray((self.p >= 0.5) == self.positive)
 
     @property
@@ -212,12 +214,12 @@ class RowPredictions:
 
     @cached_property
     def curve(self) -> Array:
-        """The isotonic curve of the table at each prediction."""
+        """The isotonic curve of the table, at the prediction of each row."""
         return isotonic_curve(self.intervals.sample, self.p)
 
 
 class ClassIntervals(MeasureIntervals):
-    """The intervals of a matrix of probabilities of several classes.
+    """The intervals of a matrix of probabilities for several classes.
 
     ``top`` are the probabilities of the most probable classes; a row is positive there if that
     class came.
@@ -254,7 +256,7 @@ class ClassIntervals(MeasureIntervals):
 
     @cached_property
     def _expected_variances(self) -> dict[str, float]:
-        """The variance of the mean log loss and of the mean square, if the predictions are right.
+        """The variance of the mean log loss, and of the Brier score, if the predictions are right.
 
         Where rare events did not come, their absence must not look like certainty.
         """
@@ -276,12 +278,12 @@ class ClassIntervals(MeasureIntervals):
         return self._over_classes[1]
 
     def over_classes(self, name: str) -> Span:
-        """The interval of a measure over all classes."""
+        """The interval of a measure that is made of all classes, such as the class-wise ECE."""
         return self._over_classes[0][name]
 
     @cached_property
     def _over_classes(self) -> tuple[dict[str, Span], Array]:
-        """The intervals of such measures, and how far each row moves the mean AUC.
+        """The intervals of all such measures, and how far each row moves the mean AUC.
 
         Columns are read one at a time. A row moves the measures of all classes at once, so its
         moves are added up before their spread is taken. For the largest gap, all bins of all
@@ -315,7 +317,7 @@ class ClassIntervals(MeasureIntervals):
 
 
 def weight_note(data: ScoreTable | ScoreMatrix, weights: str) -> list[str]:
-    """A note where weights that are not repetitions would make intervals too narrow or wide."""
+    """A note where weights are read as numbers of rows and do not look like such; else nothing."""
     total, size = data.total, data.effective_size
     if weights != "counts" or total / WORTH_SAYING <= size <= total * WORTH_SAYING:
         return []
@@ -329,7 +331,8 @@ def weight_note(data: ScoreTable | ScoreMatrix, weights: str) -> list[str]:
 
 
 class ChangeIntervals:
-    """The intervals of after − before on the same rows: a method for each measure, by name.
+    """The intervals of after − before for the same rows. A measure's interval is the method of its
+    name.
 
     Either side is a `RowPredictions`, or a `ClassIntervals` of several classes. Values on both
     sides are finite where a method is called.
@@ -341,11 +344,12 @@ class ChangeIntervals:
 
     @property
     def top(self) -> ChangeIntervals:
-        """Those of the probability of each row's most probable class."""
+        """The intervals of the change of the confidence, the probability of each row's most
+        probable class."""
         return ChangeIntervals(self.after.top, self.before.top, self.rows)
 
     def _mean(self, new: Losses, old: Losses) -> Moments:
-        """The moments of the mean difference of the rows' losses."""
+        """The mean difference of the rows' losses, and how it varies."""
         with np.errstate(invalid="ignore"):  # ∞ − ∞, for a label that did not come
             apart = [a - b for a, b in zip(new, old, strict=True)]
         apart = [np.where(np.isfinite(each), each, 0.0) for each in apart]
@@ -367,7 +371,7 @@ class ChangeIntervals:
         return mean_interval(self._mean(new, old), self.level)
 
     def rmse(self) -> Span | None:
-        """Student's interval: each row moves the root by its loss / 2√(mean loss)."""
+        """Student's interval. A row moves the root by its loss divided by twice the root."""
         roots = [side.intervals.values["rmse"] for side in self._sides]
         if not all(roots):
             return None
@@ -403,14 +407,14 @@ class ChangeIntervals:
     # --- of two classes, or of the most probable of several --------------------------------------
 
     def ece(self) -> Span:
-        """The interval from the gaps of the bins. Each end takes chance off one side only."""
+        """The interval of the change of the ECE, from the gaps of the bins."""
         new, old = self.after.intervals.binned, self.before.intervals.binned
         moves = [s.intervals.binned.influence(s.p, s.positive) for s in (self.after, self.before)]
         half = normal(self.level) * self.rows.error(moves[0] - moves[1])
         return _cut(new.cautious_ece - old.ece - half, new.ece - old.cautious_ece + half)
 
     def mean_change(self, name: str, influence: Callable[[RowPredictions], Array]) -> Span | None:
-        """Student's interval, as of a mean, for a measure that rows move by w · ``influence`` / Σw.
+        """Student's interval for a measure that each row moves by w · ``influence`` / Σw.
 
         None where the numbers get too large for floats.
         """
@@ -424,7 +428,7 @@ class ChangeIntervals:
     def curve(
         self, name: str, influence: Callable[[RowPredictions], Array], noise_of: str = ""
     ) -> Span | None:
-        """The interval for a measure that uses isotonic regression.
+        """The interval of the change of a measure that uses isotonic regression.
 
         At each end, the bias is taken off one of the sides only, so that both ends are safe.
 
@@ -442,24 +446,25 @@ class ChangeIntervals:
 
 
 def _cut(low: float, high: float) -> Span:
-    """The interval without what no change of a measure within [0, 1] can reach."""
+    """The interval cut to [−1, 1], where all changes of such measures lie."""
     return max(low, -1.0), min(high, 1.0)
 
 
 def miscalibration_influence(side: RowPredictions) -> Array:
-    """How far each row moves the distance of the predictions from the curve."""
+    """How far each row moves the mean squared distance of the predictions from the isotonic
+    curve."""
     return (side.p - side.positive) ** 2 - (side.curve - side.positive) ** 2
 
 
 def discrimination_influence(side: RowPredictions) -> Array:
-    """How far each row moves what the curve gains over the base rate."""
+    """How far each row moves the gain of the isotonic curve over the base rate."""
     table = side.intervals.table
     base = table.total_positive / table.total
     return (base - side.positive) ** 2 - (side.curve - side.positive) ** 2
 
 
 class PairedCells(NamedTuple):
-    """Predictions after and scores before of the same rows, in cells of equal rows of one class.
+    """Predictions and raw scores of the same rows. Equal rows of one class are one cell.
 
     ``weight`` and ``squares`` are Σw and Σw² of each cell, as they came (no ``squares``: each cell
     is one row). Cells to which ``cluster`` gives one number belong together.
@@ -474,7 +479,7 @@ class PairedCells(NamedTuple):
 
     @classmethod
     def of_rows(cls, after: Rows, scores: Array) -> PairedCells:
-        """Each row with weight is a cell of its own."""
+        """The cells of rows, each of which is a cell of its own."""
         kept = slice(None) if after.weight is None else after.weight > 0
         p = after.scores[kept]
         weight = np.ones(len(p)) if after.weight is None else after.weight[kept]
@@ -482,7 +487,7 @@ class PairedCells(NamedTuple):
 
     @classmethod
     def of_counts(cls, after: Array, before: Array, columns: CellColumns) -> PairedCells:
-        """Cells from the Σw of both classes, and their Σw², at each pair of predictions."""
+        """The cells of sums at each pair of prediction and score."""
         n0, n1, q0, q1 = columns
         zero, one = n0 > 0, n1 > 0
         return cls(
@@ -494,13 +499,13 @@ class PairedCells(NamedTuple):
         )
 
     def scored(self) -> ScoreTable:
-        """The table of the scores before."""
+        """The table of the raw scores."""
         squares = self.weight**2 if self.squares is None else self.squares
         columns = RowWeights(self.weight, squares).by_class(self.positive)
         return ScoreTable.from_counts(self.before, *columns)
 
     def rows(self, weights: str) -> RowWeights:
-        """The weights as they are meant; only their ratios matter where they say importance."""
+        """The weights of the cells, read as ``weights`` says."""
         if weights == "counts":
             return RowWeights(self.weight, self.weight, self.cluster)
         unit = float(self.weight.max())  # squares of very small weights would leave the floats

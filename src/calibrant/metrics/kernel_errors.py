@@ -18,7 +18,13 @@ from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable, weight_in_rows
 from calibrant.errors import InputError, ParameterError, refuse_foreign_names
 from calibrant.metrics.chance import batches
-from calibrant.metrics.redraws import BLOCK, CellRows, redrawn_hits, share_as_far
+from calibrant.metrics.redraws import (
+    BLOCK,
+    CellRows,
+    redrawn_classes,
+    redrawn_hits,
+    share_as_far,
+)
 from calibrant.metrics.tables import (
     LabelledMatrix,
     check_counts,
@@ -218,7 +224,7 @@ def skce_test(
 
 
 def _read_bandwidth(bandwidth: Any) -> float | None:
-    """The bandwidth, which must be above 0; None where it is to be chosen."""
+    """A bandwidth above 0; None where it is to be chosen from the predictions."""
     return None if bandwidth is None else check_number("bandwidth", bandwidth, 0.0)
 
 
@@ -228,7 +234,7 @@ def _pairs_of(
     bandwidth: float | None,
     random: np.random.Generator,
 ) -> Pairs:
-    """The pairs of rows of a table, or of a matrix."""
+    """The pairs of rows of a table of two classes, or of a matrix of several."""
     if isinstance(seen, ScoreTable):
         return TablePairs(seen, weights, bandwidth)
     return MatrixPairs(seen.matrix, weights, bandwidth, random)
@@ -334,18 +340,18 @@ def smooth_ece(
 
 
 def smooth_error(table: ScoreTable, sigma: float | None = None) -> SmoothECE:
-    """`smooth_ece` of a table."""
+    """The smooth ECE of a table."""
     error = residuals(table) / table.total
     low, high = abs(float(error.sum())), float(np.abs(error).sum())
     if high <= low * (1.0 + 1e-12):  # errors of one sign, or none: every kernel gives the same
         return SmoothECE(min(high, 1.0), 0.0)
     if sigma is not None:
-        kernels = (_Kernel(table.scores, error, size, REACH * sigma) for size in GRIDS)
+        kernels = (_SmoothedErrors(table.scores, error, size, REACH * sigma) for size in GRIDS)
         fine = (kernel for kernel in kernels if sigma >= FINE * kernel.step)
-        kernel = next(fine, None) or _Kernel(table.scores, error, GRIDS[-1], REACH * sigma)
+        kernel = next(fine, None) or _SmoothedErrors(table.scores, error, GRIDS[-1], REACH * sigma)
         return SmoothECE(kernel.excess(sigma) + sigma, kernel.bound(sigma))
     for size in GRIDS:
-        kernel = _Kernel(table.scores, error, size, reach=REACH * high)
+        kernel = _SmoothedErrors(table.scores, error, size, reach=REACH * high)
         start = max(low, FINE * kernel.step)
         if start < high and kernel.excess(start) >= 0.0:
             break
@@ -361,8 +367,9 @@ def smooth_error(table: ScoreTable, sigma: float | None = None) -> SmoothECE:
     return SmoothECE(value, kernel.bound(value))
 
 
-class _Kernel:
-    """Errors in the basis of cosines.
+class _SmoothedErrors:
+    """The errors of all predictions on a grid, smoothed by a kernel of any width. Cosines make that
+    cheap.
 
     The stretch of [0, 1] is long enough that kernels reach its ends at 0 and at 1 only.
     """
@@ -382,8 +389,8 @@ class _Kernel:
         self.waves = dct(nodes, type=1) / 2.0
 
     def smoothed(self, sigma: float) -> Array:
-        """The smoothed error at the points of an even grid, times the length of the stretch."""
-        width, points = sigma / self.length, self._points(sigma)
+        """The error at each point of an even grid, smoothed with the width sigma."""
+        width, points = sigma / self.length, self._grid_steps(sigma)
         kept = min(points, len(self.waves))
         damped = np.zeros(points + 1)
         damped[:kept] = self.waves[:kept]
@@ -391,21 +398,21 @@ class _Kernel:
         return np.asarray(dct(damped, type=1, overwrite_x=True))
 
     def excess(self, sigma: float) -> float:
-        """smECE_σ − σ."""
+        """The mean |smoothed error| with the width sigma, minus sigma."""
         return _integral_of_absolute(self.smoothed(sigma)) - sigma
 
     def bound(self, sigma: float) -> float:
-        """The errors of both grids: (h²/8)·∫|K″| with ∫|K″| ≤ 4φ(1)/σ²."""
-        points = self.length / self._points(sigma)
+        """How far the value may be off, since errors and integral are on grids."""
+        points = self.length / self._grid_steps(sigma)
         return 0.121 * self.mass * ((self.step / sigma) ** 2 + (points / sigma) ** 2)
 
-    def _points(self, sigma: float) -> int:
-        """Steps of the integral's grid."""
+    def _grid_steps(self, sigma: float) -> int:
+        """The number of steps of the grid on which the integral is taken."""
         return min(POINTS, 1 << max(6, math.ceil(math.log2(INTEGRAL * self.length / sigma))))
 
 
 def _integral_of_absolute(values: Array) -> float:
-    """∫ |g| over [0, 1] of the straight pieces between values on an even grid."""
+    """The integral of |g| over [0, 1], where g is straight between values on an even grid."""
     size = np.abs(values)
     sides = size[:-1] + size[1:]
     crossing = np.signbit(values[:-1]) != np.signbit(values[1:])
@@ -435,7 +442,7 @@ SMALLEST = 50
 
 
 class TablePairs:
-    """All pairs of rows of a table of two classes; ⟨residual, residual⟩ is 2(y − p)(y' − p').
+    """All pairs of rows of a table of two classes, by the products of their residuals.
 
     The Laplace kernel on a line is a product of the steps between neighbours, so all pairs of D
     cells cost O(D).
@@ -454,32 +461,34 @@ class TablePairs:
         _check_pairs(self.pairs, total)
 
     def value(self) -> float:
-        """The mean for the labels that came."""
+        """The kernel calibration error of the labels that came."""
         apart, own = residuals(self.table), squared_residuals(self.table)
         return float(self._means(apart[None, :], own[None, :])[0])
 
     def redrawn(self, replicates: int, random: Random) -> Array:
-        """The means for labels redrawn from the predictions."""
+        """The kernel calibration error of labels redrawn from the predictions, for each
+        redrawing."""
         rows = CellRows.of(self.table)
         drawn = redrawn_hits(rows, replicates, random)
-        return np.concatenate([self._means(*_label_sums(rows, *hits)) for hits in drawn])
+        return np.concatenate([self._means(*_residual_sums(rows, *hits)) for hits in drawn])
 
     def _means(self, apart: Array, own: Array) -> Array:
-        """The mean over pairs of rows, from Σw(y − p) and Σw²(y − p)² of each cell.
+        """The mean product over pairs of rows, from sums of w(y − p) and of its square in each
+        cell.
 
         A row is no pair with itself.
         """
-        from calibrant.solvers._kernel import pair_sums
+        from calibrant.metrics._kernel import pair_sums
 
         within = np.einsum("ij,ij->i", apart, apart) - own.sum(axis=1)
         between = pair_sums(np.ascontiguousarray(apart), self._decay)
         return np.asarray(2.0 * (within + 2.0 * between) / self.pairs)
 
 
-def _label_sums(
+def _residual_sums(
     rows: CellRows, one: Flags, many: Index, hits: NDArray[np.int64]
 ) -> tuple[Array, Array]:
-    """Σw(y* − p) and Σw²(y* − p)² of each cell, from what `redrawn_hits` gives."""
+    """Σw(y* − p) and Σw²(y* − p)² of each cell, for labels y* from `redrawn_hits`."""
     apart = rows.other * (one - rows.p)
     own = apart**2
     rest, q, w = rows.size[many] - 1.0, rows.p[many], rows.common[many]
@@ -489,7 +498,7 @@ def _label_sums(
 
 
 class MatrixPairs:
-    """Pairs of rows of a matrix of probabilities: all of them, or those within blocks.
+    """Pairs of rows of several classes: all pairs, or those within blocks of rows.
 
     Rows are put into blocks by chance, without a look at the labels. One block at a time is in
     memory.
@@ -507,13 +516,13 @@ class MatrixPairs:
             some = np.arange(n) if n <= SAMPLE else random.choice(n, SAMPLE, replace=False)
             bandwidth = _median_gap(self._distributions(some))
         self.bandwidth = bandwidth
-        self._blocks = [rows[part] for part in _blocks(len(rows), random)]
+        self._blocks = [rows[part] for part in _random_blocks(len(rows), random)]
         parts = (self._weight[rows] for rows in self._blocks)
         self.pairs = sum(float(w.sum() ** 2 - w @ w) for w in parts)
         _check_pairs(self.pairs, float(self._weight[rows].sum()))
 
     def value(self) -> float:
-        """The mean for the labels that came."""
+        """The kernel calibration error of the labels that came."""
         total = sum(
             block.sums(self.matrix.codes[rows, None].astype(np.int32))[0]
             for rows, block in zip(self._blocks, self._row_blocks(), strict=True)
@@ -521,26 +530,28 @@ class MatrixPairs:
         return float(total) / self.pairs
 
     def redrawn(self, replicates: int, random: Random) -> Array:
-        """The means for labels redrawn from the predictions."""
+        """The kernel calibration error of labels redrawn from the predictions, for each
+        redrawing."""
         totals = np.zeros(replicates)
         for block in self._row_blocks():
             sizes = batches(replicates, 4 * BLOCK // len(block.p))
-            totals += np.concatenate([block.sums(block.draw(size, random)) for size in sizes])
+            drawn = (redrawn_classes(block.p, size, random) for size in sizes)
+            totals += np.concatenate([block.sums(codes) for codes in drawn])
         return totals / self.pairs
 
     def _row_blocks(self) -> Iterator[_RowBlock]:
-        """The blocks of rows, one at a time."""
+        """The blocks of rows, made one after another to save memory."""
         for rows in self._blocks:
             yield _RowBlock(self._distributions(rows), self._weight[rows], self.bandwidth)
 
     def _distributions(self, rows: Index) -> Array:
-        """The probabilities of some rows, with the sum 1 in each."""
+        """The probabilities of some rows, each row divided by its sum."""
         p = self.matrix.scores[rows].astype(np.float64)
         return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
 class _RowBlock:
-    """Rows of which all pairs are taken."""
+    """A block of rows with the kernel between all of its pairs."""
 
     def __init__(self, p: Array, weight: Array, bandwidth: float) -> None:
         self.p, self.weight = p, weight
@@ -552,22 +563,12 @@ class _RowBlock:
         self.near, self.blurred = near, near @ p
         self.constant = float(np.einsum("ij,ij->", p, self.blurred))
 
-    def draw(self, replicates: int, random: Random) -> Codes:
-        """Redrawn classes, shape (rows, replicates)."""
-        upto = np.cumsum(self.p, axis=1)
-        upto /= upto[:, -1:]
-        place = random.random((len(self.p), replicates))
-        codes = np.zeros(place.shape, dtype=np.int32)
-        for column in range(self.p.shape[1] - 1):
-            codes += place >= upto[:, column, None]
-        return codes
-
     def sums(self, codes: Codes) -> Array:
-        """Σ ww'·near·⟨e_y − p, e_y' − p'⟩ over pairs of rows, for each column of codes.
+        """The sum over pairs of rows of kernel · product of residuals, for each column of classes.
 
         The product is [y = y'] − p'_y − p_y' + ⟨p, p'⟩.
         """
-        from calibrant.solvers._kernel import same_class_sums
+        from calibrant.metrics._kernel import same_class_sums
 
         crossed = np.take_along_axis(self.blurred, codes, axis=1).sum(axis=0)
         return np.asarray(same_class_sums(self.near, codes) - 2.0 * crossed + self.constant)
@@ -577,7 +578,7 @@ Pairs = TablePairs | MatrixPairs
 
 
 def _row_weights(matrix: ScoreMatrix, weights: str) -> tuple[Index, Array]:
-    """The rows to pair, and the weight of each row of the matrix; counts repeat rows."""
+    """Which rows to pair, and the weight of each. Weights that are counts repeat rows."""
     check_weights(weights)
     rows, weight = np.arange(len(matrix)), weight_in_rows(matrix.weight, weights)
     if weight is None or weights != "counts":
@@ -591,8 +592,8 @@ def _row_weights(matrix: ScoreMatrix, weights: str) -> tuple[Index, Array]:
     return np.repeat(rows, weight.astype(np.intp)), np.ones(len(matrix))
 
 
-def _blocks(n: int, random: Random) -> list[Index]:
-    """All rows, or blocks of about the same size with rows drawn by chance."""
+def _random_blocks(n: int, random: Random) -> list[Index]:
+    """The numbers of all rows, dealt at random into blocks where there are too many for one."""
     most = max(SMALLEST, int(WORK / n))
     if n <= most:
         return [np.arange(n)]
@@ -600,7 +601,7 @@ def _blocks(n: int, random: Random) -> list[Index]:
 
 
 def _median_gap(p: Array) -> float:
-    """The median total variation between distinct predictions; 1 where all are equal.
+    """The median distance (total variation) between distinct predictions; 1 where all are equal.
 
     One column stands for two classes.
     """
@@ -609,7 +610,7 @@ def _median_gap(p: Array) -> float:
 
 
 def _check_pairs(pairs: float, total: float) -> None:
-    """Refuse rows of which there is no pair: only one has weight."""
+    """Refuse data of which only one row has weight."""
     if not pairs > 1e-9 * total**2:
         raise InputError(
             "skce compares pairs of rows, so there must be two rows with weight, but one came."

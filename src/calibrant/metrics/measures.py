@@ -65,7 +65,8 @@ SAME_ORDER = 5e-4
 
 
 class ValueWithNote(NamedTuple):
-    """A value with a note about it; None where the data do not allow one, and the note says why."""
+    """A value and a note on it. The value is None where the data allow none; then the note says
+    why."""
 
     value: float | None
     note: str
@@ -77,7 +78,8 @@ Found = float | ValueWithNote
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure of predicted probabilities. A new measure is one more record in `RECORDS`.
+    """A measure of predicted probabilities, with all that the package knows of it. A new measure is
+    one more record in `RECORDS`.
 
     Attributes
     ----------
@@ -142,13 +144,13 @@ class Measure:
     of_classes: Mapping[str, Any] | None = None
 
     def for_classes(self) -> Measure | None:
-        """The record of the same measure for several classes, if there is one."""
+        """The same measure for several classes; None if there is none."""
         if self.of_classes is None:
             return None
         return replace(self, needs_table="", **self.of_classes)
 
     def value_of(self, facts: Any) -> ValueWithNote:
-        """The value that these facts give, with what there is to say about it."""
+        """The value for these facts, and a note on it."""
         if self.of is None:
             raise ValueError(f"{self.name} is a measure of several classes")
         found = self.of(facts)
@@ -156,7 +158,7 @@ class Measure:
 
     @property
     def good(self) -> str:
-        """Which values are good, in a word or two.
+        """Which values are good, in one or two words.
 
         >>> Measure("slope", "slope", "", "closer", target=1.0).good
         'near 1'
@@ -164,13 +166,13 @@ class Measure:
         return f"near {self.target:g}" if self.better == "closer" else self.better
 
     def badness(self, value: float) -> float:
-        """What is smaller for the better of two values: the one place that knows the sense."""
+        """A number that is smaller for the better of two values."""
         if self.better == "closer":
             return abs(value - self.target)
         return value if self.better == "smaller" else -value
 
     def cut_span(self, value: float, span: Span) -> Span:
-        """The interval cut to the range of the measure, and widened to hold the value itself."""
+        """The interval, cut to the range of the measure and widened to hold the value."""
         low, high = max(span[0], self.range[0]), min(span[1], self.range[1])
         return min(low, value), max(high, value)
 
@@ -183,7 +185,7 @@ class Measure:
         sides: tuple[Span, Span] | None = None,
         judged: bool = True,
     ) -> Verdict:
-        """Which way it went, as far as the intervals support a word: the one place that says so.
+        """Did the measure get better? The answer is as sure as the intervals allow.
 
         "same" where what is shown is equal; else "better" or "worse" if the interval of the
         ``change`` leaves out 0. Where there is none, the intervals of both ``sides`` must be apart,
@@ -219,7 +221,8 @@ class Measure:
         return "better" if self.badness(after) < self.badness(before) else "worse"
 
     def _badness_change(self, change: Span | None, sides: tuple[Span, Span] | None) -> Span | None:
-        """The least and the largest change of the badness that the intervals allow.
+        """The least and the largest change of `badness` that the intervals allow; None where they
+        are not known.
 
         Where closer is better, that is over all pairs of values within both sides whose difference
         is within the change. The distance has its kinks at the target, so one of the places where
@@ -238,7 +241,8 @@ class Measure:
 
 
 def _change_of_distance(target: float, old: Span, new: Span, change: Span) -> Span:
-    """The ends of |new − target| − |old − target| over all values that the intervals allow.
+    """The least and the largest change of the distance from a target, over all values that the
+    intervals allow.
 
     >>> _change_of_distance(1.0, (0.5, 0.75), (0.75, 1.25), (0.125, 0.625))
     (-0.5, 0.0)
@@ -269,6 +273,7 @@ FITTED = "it is fitted to the predictions one by one, which groups do not show"
 
 
 def _observed_expected(facts: PredictionFacts) -> Found:
+    """The positives that came, divided by those that were predicted."""
     groups = facts.groups
     expected = float(groups.predicted.sum())
     if not expected > NOTHING * float(groups.weight.sum()):
@@ -290,7 +295,7 @@ def _ratio_influence(side: RowPredictions) -> Array:
 Fit = Callable[[TableFacts], Coefficient]
 
 
-def _fit_measure(
+def _coefficient_measure(
     name: str,
     label: str,
     meaning: str,
@@ -300,7 +305,7 @@ def _fit_measure(
     *,
     brief: bool = False,
 ) -> Measure:
-    """A measure that is a fitted coefficient, with its interval and that of its change.
+    """The record of a measure that is a fitted coefficient, such as the calibration slope.
 
     The note on predictions without log-odds is the same for all such measures.
     """
@@ -341,7 +346,7 @@ def _fit_measure(
 
 
 def _curve_measure(name: str, label: str, meaning: str, of: OfCurve) -> Measure:
-    """A measure of the distances from the smooth curve, whose interval is drawn."""
+    """The record of a measure of the distances from the smooth curve, such as ICI."""
     return Measure(
         name,
         label,
@@ -369,7 +374,7 @@ CLINICAL = (
         interval=lambda intervals: ratio_interval(intervals.sample, intervals.level),
         change=lambda changes: changes.mean_change("observed_expected", _ratio_influence),
     ),
-    _fit_measure(
+    _coefficient_measure(
         "calibration_slope",
         "calibration slope",
         "slope of the log-odds that came on those predicted: 1 is right; below 1, predictions are "
@@ -379,13 +384,13 @@ CLINICAL = (
         groups=("standard", "clinical"),
         brief=True,
     ),
-    _fit_measure(
+    _coefficient_measure(
         "line_intercept",
         "line intercept",
         "intercept beside that slope",
         attrgetter("line.intercept"),
     ),
-    _fit_measure(
+    _coefficient_measure(
         "calibration_in_the_large",
         "in the large",
         "what the log-odds lack on average; above 0: too little is predicted",
@@ -410,6 +415,7 @@ CLINICAL = (
 
 
 def _log_loss(facts: PredictionFacts | ClassFacts) -> Found:
+    """The log loss, with a note where it is infinite."""
     loss = facts.log_loss()
     if math.isinf(loss):
         return ValueWithNote(loss, f"log loss is infinite: {facts.why_infinite()}")
@@ -417,6 +423,7 @@ def _log_loss(facts: PredictionFacts | ClassFacts) -> Found:
 
 
 def _auc(facts: PredictionFacts) -> Found:
+    """The AUC, or a note where there is none."""
     if reason := one_class(facts.ranked):
         return ValueWithNote(None, reason)
     value, hidden = area(facts.ranked), facts.hidden_area
@@ -427,6 +434,7 @@ def _auc(facts: PredictionFacts) -> Found:
 
 
 def _class_auc(facts: ClassFacts) -> Found:
+    """The mean AUC of the classes that came."""
     areas = facts.columns.areas
     came = [value for value in areas if value is not None]
     absent = len(areas) - len(came)
@@ -441,6 +449,7 @@ def _class_auc(facts: ClassFacts) -> Found:
 
 
 def _calbin(facts: PredictionFacts) -> Found:
+    """CalBin, or a note where there is none."""
     table = facts.table
     if table is None:
         raise ValueError("CalBin needs the table")
@@ -450,6 +459,7 @@ def _calbin(facts: PredictionFacts) -> Found:
 
 
 def _class_calbin(facts: ClassFacts) -> Found:
+    """The mean CalBin of the classes, or a note where there is none."""
     _, windows, reason = facts.columns
     return ValueWithNote(None, reason) if reason else float(np.mean(windows))
 
@@ -666,7 +676,7 @@ STANDARD, ALL = "standard", "all"
 
 
 def chosen_records(records: Records, measures: Any = None) -> dict[str, Measure]:
-    """The records of some names and groups, in the order of the registry.
+    """The records that are meant by names of measures and of groups, in the order of the registry.
 
     >>> from calibrant.metrics.measures import MEASURES
     >>> list(chosen_records(MEASURES, ["auc", "brier"]))
@@ -691,7 +701,7 @@ def chosen_records(records: Records, measures: Any = None) -> dict[str, Measure]
 
 
 def measure_all(records: Records, facts: Any) -> tuple[dict[str, float], list[str]]:
-    """The value of every measure that the facts allow, in order, and notes on them."""
+    """The value of each measure that the facts allow, by name, and notes on them."""
     values, notes = {}, []
     for name, measure in records.items():
         if measure.needs_table and facts.table is None:
@@ -709,34 +719,29 @@ def measure_all(records: Records, facts: Any) -> tuple[dict[str, float], list[st
 
 
 class Measured(NamedTuple):
-    """The measures of a set of predictions, notes on them, and what intervals need.
+    """The measures of a set of predictions, with notes and the tables that intervals need.
 
     ``table`` holds the predictions as probabilities, ``ranked`` as they came: the sigmoid may have
     merged large margins. ``counted``: the scores of the table are all those that came.
-    ``given_scale``: what these are, where the table does not tell.
+    ``scale`` is that of the scores as they came.
     """
 
     values: dict[str, float]
     notes: list[str]
     table: ScoreTable
     ranked: ScoreTable
+    scale: ScoreScale
     counted: bool = True
-    given_scale: ScoreScale | None = None
-
-    @property
-    def scale(self) -> ScoreScale:
-        """What the scores are that came."""
-        return self.given_scale or self.ranked.scale
 
     def intervals(self, bins: Bins, options: IntervalOptions) -> TableIntervals:
-        """The intervals of the measures."""
+        """The intervals of these measures."""
         redrawn = {name: of for name, of in REDRAWN.items() if name in self.values}
         curves = {name: of for name, of in OF_CURVE.items() if name in self.values}
         return TableIntervals(self.table, self.ranked, self.values, bins, options, redrawn, curves)
 
 
 def measure_table(ranked: ScoreTable, bins: Bins, records: Records) -> Measured:
-    """The measures of a table, in order.
+    """The measures of a table of scores.
 
     Percentages and margins are read as probabilities; of points only the order is measured.
     """
@@ -749,4 +754,4 @@ def measure_table(ranked: ScoreTable, bins: Bins, records: Records) -> Measured:
         notes.append(bins_note(len(facts.groups.weight)))
     if table.error:
         notes.append(f"the table was pooled: predictions were moved by up to {table.error:.3g}")
-    return Measured(values, notes, table, ranked)
+    return Measured(values, notes, table, ranked, ranked.scale)

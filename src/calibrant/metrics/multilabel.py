@@ -156,11 +156,13 @@ def multilabel_measures(
         each.append(_LabelColumn.of(p, hit, w, bins))
         counts += np.bincount(_cell_numbers(p), minlength=CELLS)
     missing = tuple(float(count) for count in (~known).sum(axis=0))
-    return _measures_of(called, LabelColumns(each, _pooled_area(columns, counts, each)), missing)
+    return _micro_and_macro(
+        called, LabelColumns(each, _pooled_area(columns, counts, each)), missing
+    )
 
 
 class _LabelColumn(NamedTuple):
-    """The measures of one column, and what the micro ones are made of."""
+    """The measures of one label, and the sums from which those of all labels are made."""
 
     values: dict[str, float]
     negative: float
@@ -173,6 +175,7 @@ class _LabelColumn(NamedTuple):
 
     @classmethod
     def of(cls, p: Array, hit: Flags, weight: Array | None, bins: int) -> _LabelColumn:
+        """The measures of one label, from the rows where it is known."""
         if not len(p):
             return cls({}, 0.0, 0.0, np.zeros(bins))
         table = ScoreTable.from_rows(Rows(p, hit, weight, np.array([False, True]), True))
@@ -186,7 +189,7 @@ class _LabelColumn(NamedTuple):
 
 
 class LabelColumns(NamedTuple):
-    """What measures of all labels together are made of; ``area`` is their AUC, if there is one."""
+    """All labels, and the AUC of all of them thrown together (``area``)."""
 
     each: list[_LabelColumn]
     area: float | None
@@ -196,19 +199,20 @@ class LabelColumns(NamedTuple):
         return sum(column.total for column in self.each)
 
     def mean(self, name: str) -> float:
-        """The mean over all labels of a measure that is a mean over those of each column."""
+        """A mean loss over all known labels, from the means of the columns."""
         known = (column for column in self.each if column.values)
         return sum(column.values[name] * column.total for column in known) / self.total
 
     def mean_gap(self) -> float:
-        """The ECE, with the bins of all columns together."""
+        """The ECE of all labels together."""
         gaps = np.sum([column.gaps for column in self.each], axis=0)
         return float(np.abs(gaps).sum() / self.total)
 
 
-def _measures_of(
+def _micro_and_macro(
     names: tuple[str, ...], columns: LabelColumns, missing: tuple[float, ...]
 ) -> MultilabelMeasures:
+    """The result: measures of each column, of all labels together, and averaged over columns."""
     each = columns.each
     micro, macro = {}, {}
     for name, measure in LABEL_MEASURES.items():
@@ -224,10 +228,10 @@ def _measures_of(
     by_column["weight"] = tuple(c.total for c in each)
     by_column["positive_weight"] = tuple(c.positive for c in each)
     by_column["missing"] = missing
-    return MultilabelMeasures(names, by_column, micro, macro, tuple(_notes(names, each)))
+    return MultilabelMeasures(names, by_column, micro, macro, tuple(_notes_on_columns(names, each)))
 
 
-def _notes(names: tuple[str, ...], each: list[_LabelColumn]) -> Iterator[str]:
+def _notes_on_columns(names: tuple[str, ...], each: list[_LabelColumn]) -> Iterator[str]:
     """Notes on columns without labels, with one class, or with an infinite log loss."""
     pairs = list(zip(names, each, strict=True))
     empty = [name for name, c in pairs if not c.values]
@@ -249,7 +253,7 @@ def _notes(names: tuple[str, ...], each: list[_LabelColumn]) -> Iterator[str]:
 
 
 def _cell_numbers(p: Array) -> Index:
-    """Which of `CELLS` ranges of [0, 1] each probability is in; larger ones in later cells."""
+    """The number of the small range of [0, 1] that each probability is in, ascending."""
     return (p.astype(np.float32).view(np.uint32) >> 16).astype(np.intp)
 
 
@@ -258,7 +262,8 @@ def _pooled_area(
     counts: NDArray[np.int64],
     each: list[_LabelColumn],
 ) -> float | None:
-    """The AUC of all columns together, one range of predictions at a time; None for one class."""
+    """The AUC of all labels thrown together; None where one class came. Ranges of predictions are
+    sorted one by one, to save memory."""
     positive = sum(column.positive for column in each)
     negative = sum(column.negative for column in each)
     if not positive or not negative:
@@ -273,7 +278,8 @@ def _pooled_area(
 
 
 def _cell_ranges(counts: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Runs of cells with at most `MOST_SORTED` predictions, or of one cell with more."""
+    """Ranges of cells with at most `MOST_SORTED` predictions each, from the first cell to the
+    last."""
     upto = np.append(0, np.cumsum(counts))
     first = 0
     while upto[first] < upto[-1]:
@@ -286,7 +292,7 @@ def _cell_ranges(counts: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
 def _range_table(
     columns: Callable[[], Iterator[Known]], first: int, stop: int
 ) -> tuple[Array, Array]:
-    """The weight of positives and of negatives at each distinct prediction of a range."""
+    """The weight of positives and of negatives at each distinct prediction in a range."""
     parts = []
     for p, hit, weight in columns():
         cell = _cell_numbers(p)
@@ -302,7 +308,7 @@ def _range_table(
 
 
 def _read_labels(Y: Any) -> tuple[Flags, Flags]:
-    """Who has the label, and whether that is known; both of shape (n, k)."""
+    """Whether each row has each label, and whether that is known; two matrices."""
     if np.ma.isMaskedArray(Y):
         Y = np.ma.filled(Y.astype(np.float64), np.nan)
     array = np.asarray(Y.to_numpy() if hasattr(Y, "to_numpy") else Y)
@@ -327,7 +333,7 @@ def _read_labels(Y: Any) -> tuple[Flags, Flags]:
 
 
 def _label_as_number(value: Any) -> float:
-    """A label from a column of objects: a number, or NaN where it is not known."""
+    """A label of any type as a number; NaN where it is missing."""
     if isinstance(value, (Real, np.bool_)):
         return float(value)
     if value is None or type(value).__name__ == "NAType":  # pandas.NA, without pandas
@@ -338,7 +344,7 @@ def _label_as_number(value: Any) -> float:
 
 
 def _read_matrix(P: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-    """The probabilities, which must have the shape of the labels."""
+    """The matrix of probabilities, which must have the shape of the labels."""
     array = to_matrix(P, "P")
     if array.ndim != 2 or array.shape[1] != shape[1]:
         raise InputError(

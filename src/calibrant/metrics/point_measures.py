@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -53,7 +53,7 @@ from calibrant.metrics.tests import Coefficient, CoxLine, cox_line, inner_cells,
 
 
 class ScoringRule(NamedTuple):
-    """A proper score through its parts.
+    """A proper score, split into what calibration costs and what is left.
 
     ``divergence(r, p)``: what predicting p costs more than the true r; ``entropy(r)``: what r
     itself costs; ``change(n0, n1, p, q)``: what p costs more than q on n0 negatives and n1
@@ -66,13 +66,13 @@ class ScoringRule(NamedTuple):
 
 
 def _kullback_leibler(r: Array, p: Array) -> Array:
-    """What p costs more than the true r by the log loss."""
+    """The log loss of predicting p minus that of the true probability r, in the mean."""
     apart = xlogy(r, r) - xlogy(r, p) + xlog1py(1.0 - r, -r) - xlog1py(1.0 - r, -p)
     return np.where(r == p, 0.0, np.maximum(apart, 0.0))
 
 
 def _log_change(n0: Array, n1: Array, p: Array, q: Array) -> Array:
-    """The log loss of p less that of q, on so many negatives and positives."""
+    """The log loss of p minus that of q, for n0 negatives and n1 positives."""
     q = np.clip(q, SMALLEST, LARGEST)  # a frequency may have been rounded to 0 or 1
     return np.asarray(xlogy(n1, q) - xlogy(n1, p) + xlog1py(n0, -q) - xlog1py(n0, -p))
 
@@ -273,7 +273,7 @@ def murphy(
 
 
 def _variance_of_rates(sample: ScoreTable, starts: Index) -> Array:
-    """Unbiased variances of the frequencies of groups; 0 of a single row, which does not tell."""
+    """The variance of the share of positives in each group, unbiased; 0 for a single row."""
     columns = (sample.weight, sample.positive, squares(sample))
     n, n1, q = (np.add.reduceat(column, starts) for column in columns)
     rate, others = n1 / n, n * (n / q) - 1.0
@@ -281,7 +281,7 @@ def _variance_of_rates(sample: ScoreTable, starts: Index) -> Array:
 
 
 def mean_change(table: ScoreTable, rule: ScoringRule, other: Array) -> float:
-    """The score of the predictions minus that of others; ``other`` has one for each cell."""
+    """The mean score of the predictions minus that of others, given for each cell."""
     moved = np.flatnonzero(table.scores != other)
     columns = (table.negative, table.positive, table.scores, other)
     return float(rule.change(*(column[moved] for column in columns)).sum() / table.total)
@@ -431,7 +431,8 @@ def calibration_loss(
 
 
 def hull_blocks(weight: Array, positive: Array) -> tuple[Index, Array, Array]:
-    """Blocks of isotonic regression: the first cell, the weight and the frequency of each."""
+    """Isotonic regression as blocks: the first cell, the weight and the share of positives of
+    each."""
     starts = isotonic_regression(positive / weight, weights=weight).blocks[:-1]
     n = np.add.reduceat(weight, starts)
     return starts, n, np.add.reduceat(positive, starts) / n
@@ -513,21 +514,21 @@ def calbin(
 
 
 def why_not_whole(table: ScoreTable) -> str:
-    """Why the table has no CalBin; empty if it has one."""
+    """Why the table has no CalBin: weights that are no counts. Empty if it has one."""
     if table.is_whole:
         return ""
     return "calbin needs whole weights (a window counts cases), but fractions came"
 
 
 def why_too_many(cases: float) -> str:
-    """Why evaluate leaves CalBin out; empty if it does not."""
+    """Why `evaluate` leaves out CalBin: too many cases. Empty if it does not."""
     if cases <= MOST_WINDOWS:
         return ""
     return f"calbin was left out: it looks at each of {cases:.3g} cases; call calbin for it"
 
 
 def window_error(table: ScoreTable, window: int | None = None) -> float:
-    """CalBin of a table with whole weights."""
+    """CalBin of a table whose weights are counts."""
     ends = np.cumsum(table.weight.astype(np.int64))
     n = int(ends[-1])
     size = min(n, max(1, n // 10) if window is None else window)
@@ -540,7 +541,7 @@ def window_error(table: ScoreTable, window: int | None = None) -> float:
 
 
 class _WindowSums:
-    """Cumulative sums over the cases, in the order of their predictions."""
+    """Sums of p and of y over the first cases, from which the sums of any window follow."""
 
     def __init__(self, table: ScoreTable, ends: NDArray[np.int64]) -> None:
         self.scores = table.scores
@@ -551,7 +552,8 @@ class _WindowSums:
         self.upto_y = np.append(0.0, np.cumsum(table.positive))
 
     def errors(self, first: int, stop: int, size: int) -> Array:
-        """Mean |p − f| of the windows that start after ``first``, …, ``stop`` − 1 cases."""
+        """The mean |p − f| of windows that start after ``first``, …, ``stop`` − 1 cases, f the
+        frequency in the window."""
         p_start, y_start = self._sums_of_first(first, stop)
         p_end, y_end = self._sums_of_first(first + size, stop + size)
         f = (y_end - y_start) / size
@@ -566,7 +568,8 @@ class _WindowSums:
         return np.asarray((f * (2 * middle - start - end) - 2 * p_middle + p_start + p_end) / size)
 
     def _sums_of_first(self, first: int, stop: int) -> tuple[Array, Array]:
-        """Σp and Σ(frequency of the case's tie) over the first ``first``, …, ``stop`` − 1 cases."""
+        """Σp and Σy over the first ``first``, …, ``stop`` − 1 cases. A tied case has the frequency
+        of its tie for y."""
         low, high = np.searchsorted(self.before, (first, stop - 1), side="right") - 1
         borders = np.clip(np.append(self.before[low : high + 1], stop), first, stop)
         cell = np.repeat(np.arange(low, high + 1), np.diff(borders))
@@ -682,14 +685,14 @@ def accuracy(
 
 
 def area(table: ScoreTable) -> float:
-    """The AUC of a table with both classes; its scores may be anything that ranks."""
+    """The AUC of a table with both classes. Scores may be of any scale."""
     n0, n1 = _scaled(table.negative), _scaled(table.positive)
     below = np.cumsum(n0) - n0 / 2
     return float(n1 @ below / n1.sum() / n0.sum())
 
 
 def one_class(table: ScoreTable, name: str = "auc") -> str:
-    """Why the table has no AUC, or another measure of this name; empty if it has one."""
+    """Why a measure that needs both classes has no value for this table; empty if it has one."""
     if table.total_positive and table.total_negative:
         return ""
     word = "positives" if table.total_positive else "negatives"
@@ -697,7 +700,7 @@ def one_class(table: ScoreTable, name: str = "auc") -> str:
 
 
 def _scaled(weight: Array) -> Array:
-    """Weights times a power of two, so that products of sums neither overflow nor vanish."""
+    """Weights times a power of two, so that products of their sums are floats."""
     return np.ldexp(weight, -int(np.frexp(weight.max())[1]))
 
 
@@ -872,7 +875,7 @@ def log_loss(
 
 
 class TableFacts:
-    """The facts of a table, each computed when it is first asked for."""
+    """What measures of two classes are made of, each part computed when it is first asked for."""
 
     hidden_area = 0.0
 
@@ -882,11 +885,11 @@ class TableFacts:
 
     @cached_property
     def table(self) -> ScoreTable:
-        """The predictions as probabilities; points, which are none, as they are."""
+        """The table with probabilities for scores. Points are no probabilities, and stay."""
         return self.ranked.as_probabilities() or self.ranked
 
     def log_loss(self, clip: float | None = None) -> float:
-        """Mean −ln P(y); infinite where something impossible happened."""
+        """The mean log loss; infinite where something came that had probability 0."""
         table = self.table
         p = table.scores if clip is None else np.clip(table.scores, clip, 1.0 - clip)
         loss = -(xlogy(table.positive, p).sum() + xlog1py(table.negative, -p).sum()) / table.total
@@ -912,13 +915,13 @@ class TableFacts:
 
     @cached_property
     def square(self) -> float:
-        """Mean (y − p)²."""
+        """The Brier score, mean (y − p)²."""
         table, p = self.table, self.table.scores
         return float((table.positive @ (1.0 - p) ** 2 + table.negative @ p**2) / table.total)
 
     @property
     def root_of_square(self) -> float:
-        """√mean (y − p)²."""
+        """The root of the Brier score."""
         return math.sqrt(self.square)
 
     @cached_property
@@ -928,7 +931,7 @@ class TableFacts:
 
     @cached_property
     def share_correct(self) -> float:
-        """The weight of positives with p ≥ ½ and of negatives with p < ½."""
+        """The accuracy: the weight of positives with p ≥ ½ and negatives with p < ½, as a share."""
         table = self.table
         first = int(np.searchsorted(table.scores, 0.5, side="left"))
         return float((table.negative[:first].sum() + table.positive[first:].sum()) / table.total)
@@ -954,12 +957,12 @@ class TableFacts:
 
     @cached_property
     def line(self) -> CoxLine:
-        """Cox's line through the log-odds."""
+        """Cox's line, fitted to the log-odds."""
         return cox_line(self.table)
 
     @cached_property
     def offset(self) -> Coefficient:
-        """The intercept at slope 1."""
+        """The intercept of Cox's line if its slope is 1."""
         return offset_intercept(self.table)
 
     @cached_property
@@ -969,12 +972,12 @@ class TableFacts:
 
     @cached_property
     def curve_gaps(self) -> CurveGaps:
-        """The distances of the predictions from the smooth curve."""
+        """The distance of each prediction from the smooth calibration curve."""
         return curve_gaps(self.table, smooth_curve(self.table))
 
 
 class ClassColumns(NamedTuple):
-    """AUC (``areas``) and CalBin (``windows``) of each class against the rest.
+    """The AUC and the CalBin of each class against the rest.
 
     The AUC of a class that did not come is None. Where there is no CalBin ``no_windows`` says why.
     """
@@ -984,26 +987,43 @@ class ClassColumns(NamedTuple):
     no_windows: str
 
 
+def class_columns(tables: Iterable[ScoreTable], no_windows: str) -> ClassColumns:
+    """The AUC and the CalBin of each class, from its table against the rest."""
+    areas: list[float | None] = []
+    windows: list[float] = []
+    for table in tables:
+        areas.append(None if one_class(table) else area(table))
+        no_windows = no_windows or why_not_whole(table)
+        if not no_windows:
+            windows.append(window_error(table))
+    return ClassColumns(areas, windows, no_windows)
+
+
+def given_zero(count: float, weight: float | None) -> str:
+    """A phrase: how many rows, or what weight of them, had probability 0 for the class that
+    came."""
+    rows = f"{count:.0f} row{' was' if count == 1 else 's were'}"
+    if weight is not None:
+        rows = f"rows of total weight {weight:g} were"
+    return f"{rows} given probability 0 for the class that came"
+
+
 class ClassFacts:
-    """The facts of a matrix of probabilities, each computed when it is first asked for."""
+    """What measures of several classes are made of, each part computed when it is first asked
+    for."""
 
     def __init__(self, matrix: ScoreMatrix, bins: Bins = 10) -> None:
         self.matrix = matrix
         self.bins = bins
 
     def log_loss(self, clip: float | None = None) -> float:
-        """Mean −ln p of the class that came; infinite where p is 0."""
+        """The mean log loss; infinite where the class that came had probability 0."""
         return self._weighted_mean(losses_of_rows(self.matrix, "log", clip))
 
     def why_infinite(self) -> str:
         """How many rows make the log loss infinite."""
-        there = _own_probability(self.matrix) == 0.0
-        count = int(there.sum())
-        if self.matrix.weight is None:
-            rows = f"{count} row{' was' if count == 1 else 's were'}"
-        else:
-            rows = f"rows of total weight {float(self.matrix.weight[there].sum()):g} were"
-        return f"{rows} given probability 0 for the class that came"
+        there, weight = _own_probability(self.matrix) == 0.0, self.matrix.weight
+        return given_zero(there.sum(), None if weight is None else float(weight[there].sum()))
 
     @cached_property
     def square(self) -> float:
@@ -1012,22 +1032,22 @@ class ClassFacts:
 
     @property
     def root_of_square(self) -> float:
-        """The root of the mean over the classes, too."""
+        """The root of the mean over rows and classes of (y_j − p_j)²."""
         return math.sqrt(self.square / self.matrix.n_classes)
 
     @property
     def share_correct(self) -> float:
-        """The weight of rows whose largest probability is that of the class that came."""
+        """The share of the weight of rows whose most probable class came."""
         return self._weighted_mean(top_labels(self.matrix)[0] == self.matrix.codes)
 
     def _weighted_mean(self, values: NDArray[Any]) -> float:
-        """The mean of a value of each row."""
+        """The weighted mean over rows of a value of each."""
         weight = self.matrix.weight
         return float(values.mean() if weight is None else weight @ values / self.matrix.total)
 
     @cached_property
     def top(self) -> Groups:
-        """The bins of the probability of each row's most probable class."""
+        """The bins of the confidence, the probability of each row's most probable class."""
         return group(top_table(self.matrix), self.bins)
 
     @cached_property
@@ -1037,22 +1057,15 @@ class ClassFacts:
 
     @cached_property
     def columns(self) -> ClassColumns:
-        """AUC and CalBin of each class, in one pass over the columns: each has to be sorted."""
-        areas: list[float | None] = []
-        windows: list[float] = []
+        """The AUC and the CalBin of each class. Each column is sorted once for both."""
         reason = why_too_many(self.matrix.total * self.matrix.n_classes)
-        for table in class_tables(self.matrix):
-            areas.append(None if one_class(table) else area(table))
-            reason = reason or why_not_whole(table)
-            if not reason:
-                windows.append(window_error(table))
-        return ClassColumns(areas, windows, reason)
+        return class_columns(class_tables(self.matrix), reason)
 
 
 def read_facts(
     y: Any, p: Any, sample_weight: Any, pos_label: Any, classes: Any
 ) -> TableFacts | ClassFacts:
-    """The facts of probabilities of two classes, or of several."""
+    """The facts of the probabilities that came, of two classes or of several."""
     seen = read_predictions(y, p, sample_weight, pos_label, classes)
     return TableFacts(seen) if isinstance(seen, ScoreTable) else ClassFacts(seen.matrix)
 
@@ -1061,7 +1074,7 @@ def read_facts(
 
 
 def losses_of_rows(matrix: ScoreMatrix, loss: str, clip: float | None = None) -> Array:
-    """What each row loses: −ln p of the class that came (``"log"``), or Σ_j (y_j − p_j)²."""
+    """The loss of each row: the log loss, or the sum over classes of (y_j − p_j)²."""
     if loss == "log":
         own = _own_probability(matrix)
         if clip is not None:
@@ -1076,6 +1089,6 @@ def losses_of_rows(matrix: ScoreMatrix, loss: str, clip: float | None = None) ->
 
 
 def _own_probability(matrix: ScoreMatrix) -> Array:
-    """The probability of the class that came, for each row."""
+    """The probability that each row gave to the class that came."""
     own = matrix.scores[np.arange(len(matrix)), matrix.codes]
     return np.asarray(own, dtype=np.float64)

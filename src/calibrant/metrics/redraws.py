@@ -1,4 +1,4 @@
-"""Labels redrawn from their predictions, by the sums of cells and of bins."""
+"""Labels redrawn from their predictions: of cells and bins, of rows, and of several classes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.array_types import Array, Flags, Index
+from calibrant.data.door import Rows
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.chance import batches
 from calibrant.metrics.tables import effective_rows, raised, squares
@@ -29,7 +30,8 @@ BLOCK = 1 << 20
 
 
 class CellRows(NamedTuple):
-    """Rows behind each cell: ``size`` of them, all of weight ``common`` but one of ``other``.
+    """The rows behind each cell, guessed from Σw and Σw²: ``size`` rows, all of weight ``common``
+    but one of weight ``other``.
 
     Σw and Σw² are those of the cell: exact for one or two rows, and for rows of equal weight.
     """
@@ -41,6 +43,7 @@ class CellRows(NamedTuple):
 
     @classmethod
     def of(cls, table: ScoreTable) -> CellRows:
+        """The rows behind the cells of a table."""
         weight, square = table.weight, squares(table)
         effective = effective_rows(weight, square)
         whole = np.abs(effective - np.rint(effective)) <= 1e-9 * effective  # up to rounding
@@ -53,21 +56,21 @@ class CellRows(NamedTuple):
         return cls(table.scores, count, common, mean + np.sqrt(spread * (count - 1.0)))
 
     def part(self, place: Any) -> CellRows:
-        """Some of the cells, by slice, index or mask."""
+        """The rows of some cells."""
         return CellRows(*(column[place] for column in self))
 
     @property
     def expected(self) -> float:
-        """Σ wp of all rows."""
+        """The expected weight of positives, Σwp over all rows."""
         return float(self.moment(1) @ self.p)
 
     def moment(self, power: int) -> Array:
-        """Σ wᵏ of each cell."""
+        """Σwᵏ of each cell, k the ``power``."""
         return (self.size - 1.0) * raised(self.common, power) + raised(self.other, power)
 
 
 def redraw(rows: CellRows, starts: Index, replicates: int, random: np.random.Generator) -> Array:
-    """Σ w(y* − p) of each bin (a run of cells from each start on), y* ~ Bernoulli(p).
+    """Redraw labels y* ~ Bernoulli(p), and sum w(y* − p) over each bin.
 
     Shape (replicates, bins).
     """
@@ -76,24 +79,24 @@ def redraw(rows: CellRows, starts: Index, replicates: int, random: np.random.Gen
     exact = replicates * len(rows.p) <= EXACT
     for b, (start, end) in enumerate(zip(starts, ends, strict=True)):
         part = rows.part(slice(int(start), int(end)))
-        draw = _cell_by_cell if exact or end - start == 1 else _cheapest(part)
+        draw = _draw_cell_by_cell if exact or end - start == 1 else _choose_sampler(part)
         sums[:, b] = draw(part, replicates, random)
     return sums
 
 
-def _cheapest(rows: CellRows) -> Callable[[CellRows, int, np.random.Generator], Array]:
-    """How to draw the sum of many cells."""
+def _choose_sampler(rows: CellRows) -> Callable[[CellRows, int, np.random.Generator], Array]:
+    """The fastest way that is exact enough to draw the sum of many cells."""
     chance = rows.p * (1.0 - rows.p)
     if rows.moment(3) @ chance <= SMALL * (rows.moment(2) @ chance) ** 1.5 * (1.0 + 1e-12):
-        return _refined_normal
+        return _draw_refined_normal
     inner = (rows.p > 0.0) & (rows.p < 1.0)
     smaller = np.minimum(rows.p, 1.0 - rows.p)[inner]
     events = float(-np.log1p(-smaller) @ rows.size[inner])
-    return _thinned if events <= min(EVENTS, len(rows.p) / DEAR) else _cell_by_cell
+    return _draw_by_thinning if events <= min(EVENTS, len(rows.p) / DEAR) else _draw_cell_by_cell
 
 
-def _cell_by_cell(rows: CellRows, replicates: int, random: np.random.Generator) -> Array:
-    """A binomial draw for the equal rows of each cell, and one draw for the other row."""
+def _draw_cell_by_cell(rows: CellRows, replicates: int, random: np.random.Generator) -> Array:
+    """The sum of all cells in each redrawing, drawn cell by cell."""
     blocks = _redrawn_cells(rows, replicates, random)
     return np.concatenate([block.sum(axis=1) for block in blocks]) - rows.expected
 
@@ -101,7 +104,7 @@ def _cell_by_cell(rows: CellRows, replicates: int, random: np.random.Generator) 
 def redrawn_residuals(
     table: ScoreTable, replicates: int, random: np.random.Generator
 ) -> Iterator[Array]:
-    """Σ w(y* − p) of each cell, some redrawings at a time: blocks of shape (some, cells)."""
+    """Σw(y* − p) of each cell, y* redrawn: blocks of shape (some redrawings, cells)."""
     rows = CellRows.of(table)
     expected = rows.moment(1) * rows.p
     for drawn in _redrawn_cells(rows, replicates, random):
@@ -109,7 +112,7 @@ def redrawn_residuals(
 
 
 def _redrawn_cells(rows: CellRows, replicates: int, random: np.random.Generator) -> Iterator[Array]:
-    """Σ wy* of each cell, some redrawings at a time."""
+    """Σwy* of each cell, y* redrawn: blocks of shape (some redrawings, cells)."""
     for one, many, hits in redrawn_hits(rows, replicates, random):
         drawn = one * rows.other
         if len(many):
@@ -120,7 +123,7 @@ def _redrawn_cells(rows: CellRows, replicates: int, random: np.random.Generator)
 def redrawn_hits(
     rows: CellRows, replicates: int, random: np.random.Generator
 ) -> Iterator[tuple[Flags, Index, NDArray[np.int64]]]:
-    """Labels y* ~ Bernoulli(p) of the rows behind each cell, some redrawings at a time.
+    """Redraw the labels of the rows behind each cell, some redrawings at a time.
 
     Each time: whether the row of weight ``other`` is positive, shape (some, cells); the cells with
     more rows than that; and how many of those rows are positive, shape (some, such cells).
@@ -133,7 +136,8 @@ def redrawn_hits(
 
 
 def share_as_far(drawn: Array, value: float, slack: float | None = None) -> float:
-    """(1 + how many redrawn values are at least as large)/(1 + how many there are): a p-value.
+    """The p-value of a statistic by redrawings: the share of them that are at least as large, the
+    data among them.
 
     Equal values may differ from rounding: by ``slack``, or by 10⁻¹² and that part of the value.
 
@@ -145,8 +149,9 @@ def share_as_far(drawn: Array, value: float, slack: float | None = None) -> floa
     return (1 + above) / (1 + len(drawn))
 
 
-def _refined_normal(rows: CellRows, replicates: int, random: np.random.Generator) -> Array:
-    """σ·(z + γ(z² − 1)/6), z standard normal and γ the skewness: rounded where sums are whole."""
+def _draw_refined_normal(rows: CellRows, replicates: int, random: np.random.Generator) -> Array:
+    """The sum of all cells in each redrawing, from a normal distribution with the right
+    skewness."""
     chance = rows.p * (1.0 - rows.p)
     sd = np.sqrt(rows.moment(2) @ chance)
     skewness = rows.moment(3) @ (chance * (1.0 - 2.0 * rows.p)) / sd**3
@@ -157,11 +162,12 @@ def _refined_normal(rows: CellRows, replicates: int, random: np.random.Generator
     return np.asarray(drawn)
 
 
-def _thinned(rows: CellRows, replicates: int, random: np.random.Generator) -> Array:
-    """Events of a Poisson process of rate −ln(1 − q) at each row; a row is hit by one or more.
+def _draw_by_thinning(rows: CellRows, replicates: int, random: np.random.Generator) -> Array:
+    """The sum of all cells in each redrawing, drawn exactly. Only rows with the less likely label
+    are drawn, as events of a Poisson process of rate −ln(1 − q) at each row.
 
-    q is the smaller of p and 1 − p, so a row is hit with probability q: exact, and the work grows
-    with the variance of the sum, not with the number of rows.
+    q is the smaller of p and 1 − p. A row is hit, by one event or more, with probability q: exact,
+    and the work grows with the variance of the sum, not with the number of rows.
     """
     rows = rows.part((rows.p > 0.0) & (rows.p < 1.0))
     if not len(rows.p):
@@ -185,3 +191,36 @@ def _thinned(rows: CellRows, replicates: int, random: np.random.Generator) -> Ar
     size = sign[cell] * np.where(row == 0.0, rows.other[cell], rows.common[cell])
     expected = float(rows.moment(1) @ (sign * q))
     return np.asarray(np.bincount(replicate, size, minlength=replicates) - expected, dtype=float)
+
+
+# --- rows one by one, of two classes and of several ---------------------------------------------
+
+
+def redrawn_rows(
+    rows: Rows, counted: bool, random: np.random.Generator, part: slice, size: int
+) -> NDArray[Any]:
+    """The weight of each row that is redrawn as a positive, else 0: shape (rows, size). Its type is
+    the smallest that holds the sums of a block.
+
+    Where rows are ``counted``, each of the rows that a weight stands for has a label of its own.
+    """
+    p = rows.scores[part, None]
+    weight = None if rows.weight is None else rows.weight[part, None]
+    shape = (len(p), size)
+    if counted and weight is not None:
+        return random.binomial(weight.astype(np.int64), p, shape).astype(np.float64)
+    hit = random.random(shape) < p
+    if weight is None:
+        return hit.astype(np.uint16)
+    return np.where(hit, weight, 0.0).astype(np.float32)
+
+
+def redrawn_classes(p: Array, size: int, random: np.random.Generator) -> NDArray[np.int32]:
+    """Redraw the class of each row from its probabilities: shape (rows, size)."""
+    upto = np.cumsum(p, axis=1)
+    upto /= upto[:, -1:]
+    place = random.random((len(p), size))
+    codes = np.zeros(place.shape, dtype=np.int32)
+    for column in range(p.shape[1] - 1):
+        codes += place >= upto[:, column, None]
+    return codes

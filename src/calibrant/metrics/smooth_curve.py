@@ -147,7 +147,7 @@ def ici(
 
 
 class SmoothCurve(NamedTuple):
-    """The curve in log-odds: ``knots``, and the coefficients of 1, z and each spline.
+    """A calibration curve in log-odds: a spline, given by its knots and coefficients.
 
     No knots: a straight line; with one coefficient alone a constant.
     """
@@ -156,7 +156,7 @@ class SmoothCurve(NamedTuple):
     coefficients: Array
 
     def log_odds(self, z: Array) -> Array:
-        """The log-odds of the curve where those of the prediction are z."""
+        """The log-odds of the curve at predictions of log-odds z."""
         found = np.full(len(z), self.coefficients[0])
         for each, column in zip(self.coefficients[1:], spline_columns(z, self.knots), strict=False):
             found += each * column
@@ -164,7 +164,7 @@ class SmoothCurve(NamedTuple):
 
 
 def spline_columns(z: Array, knots: Array) -> list[Array]:
-    """z, and Harrell's restricted cubic splines of it, in units of the distance of the knots."""
+    """The columns of the regression: z, and Harrell's restricted cubic splines of z."""
     columns = [z]
     if not len(knots):
         return columns
@@ -181,7 +181,8 @@ def spline_columns(z: Array, knots: Array) -> list[Array]:
 
 
 def smooth_curve(table: ScoreTable) -> SmoothCurve:
-    """The spline of greatest likelihood through predictions between 0 and 1. O(D) a Newton step.
+    """The calibration curve of a table, by logistic regression on splines of log-odds. O(D) a
+    Newton step.
 
     Knots are predictions that came, so that the splines are independent. There are fewer knots
     where quantiles are tied, and where weights are so unequal that floats do not tell the
@@ -212,21 +213,22 @@ def smooth_curve(table: ScoreTable) -> SmoothCurve:
 
 
 class CurveGaps(NamedTuple):
-    """|p − curve| of each cell, and its weight: a row for each of one or more curves."""
+    """The distance of each cell from a curve, and the cell's weight. There is a line for each
+    curve."""
 
     gap: Array
     weight: Array
 
     def mean(self) -> Array:
-        """ICI."""
+        """The ICI: the mean distance."""
         return np.asarray((self.gap * self.weight).sum(axis=1) / self.weight.sum(axis=1))
 
     def largest(self) -> Array:
-        """Emax, over all cells."""
+        """Emax: the largest distance."""
         return np.asarray(self.gap.max(axis=1))
 
     def quantile(self, share: float) -> Array:
-        """The gap that a share of the weight does not exceed; midway where two gaps are such."""
+        """The distance that a share of the weight does not exceed."""
         order = np.argsort(self.gap, axis=1, kind="stable")
         gap = np.take_along_axis(self.gap, order, axis=1)
         upto = np.cumsum(np.take_along_axis(self.weight, order, axis=1), axis=1)
@@ -238,7 +240,7 @@ class CurveGaps(NamedTuple):
 
 
 def curve_gaps(table: ScoreTable, curve: SmoothCurve) -> CurveGaps:
-    """The distance of each prediction from the curve of the table.
+    """The distance of each prediction of a table from its curve.
 
     Predictions of exactly 0 or 1 have no log-odds: their own frequency stands for the curve.
     """
@@ -255,7 +257,8 @@ def curve_gaps(table: ScoreTable, curve: SmoothCurve) -> CurveGaps:
 def chance_of_curve(
     measures: Mapping[str, OfCurve], table: ScoreTable, options: IntervalOptions
 ) -> dict[str, Chance]:
-    """What chance does to measures of the curve. O(replicates · min(D, `CELLS`))."""
+    """Bias, interval and noise of measures of the smooth curve, from curves drawn at random.
+    O(replicates · min(D, `CELLS`))."""
     sample = table_in_rows(table.pool(CELLS), options.weights)
     inner = (sample.scores > 0.0) & (sample.scores < 1.0)
     if not inner.any():
@@ -269,7 +272,7 @@ def chance_of_curve(
 
 
 def curve_world(sample: ScoreTable, inner: Flags, eta: Array, knots: Array) -> World:
-    """Curves around one of log-odds ``eta``, and rows drawn with them.
+    """A model whose curves vary around one of log-odds ``eta`` as fits do.
 
     Coefficients of a curve are from their normal distribution, and the number of rows of each cell
     is from Poisson's. Predictions of 0 or 1 are not ``inner``: their own frequency stands for the
@@ -297,7 +300,8 @@ def curve_world(sample: ScoreTable, inner: Flags, eta: Array, knots: Array) -> W
 
 
 def _curve_deviations(sample: ScoreTable, inner: Flags, eta: Array, knots: Array) -> Array:
-    """How the curve moves at each cell with each of some independent standard normal numbers.
+    """How the curve moves at each cell (column) with each of some independent standard normal
+    numbers (line).
 
     The covariance of the coefficients is H⁻¹VH⁻¹, H = Σwq(1 − q)uuᵀ and V = Σw²q(1 − q)uuᵀ.
     """

@@ -34,7 +34,7 @@ from calibrant.errors import InputError, ParameterError, did_you_mean
 def read_predictions(
     y: Any, p: Any, sample_weight: Any, pos_label: Any, classes: Any
 ) -> ScoreTable | LabelledMatrix:
-    """A table for two classes; a matrix and its labels where p has three columns or more."""
+    """What y and p hold: a table for two classes, a labelled matrix for several."""
     several, p = has_several(y, p, pos_label)
     if not several:
         return read_table(y, p, sample_weight, pos_label, classes)
@@ -44,7 +44,7 @@ def read_predictions(
 def read_table(
     y: Any, p: Any, sample_weight: Any, pos_label: Any, classes: Any = None
 ) -> ScoreTable:
-    """The table of probabilities and labels, from rows or from a table in place of y."""
+    """The table of predictions for two classes, made of y and p, or y itself if it is one."""
     if not isinstance(y, ScoreTable):
         return ScoreTable.from_rows(read_rows(y, p, sample_weight, pos_label, classes))
     beside = {"p": p, "sample_weight": sample_weight, "pos_label": pos_label, "classes": classes}
@@ -70,7 +70,7 @@ def read_rows(
     name: str = "p",
     read: Callable[..., Array] = read_probabilities,
 ) -> Rows:
-    """Labels, weights and probabilities of the positive class, or what ``read`` reads."""
+    """The rows of two classes: labels, weights and the probability of the positive class."""
     if p is None:
         raise InputError(
             "p must be given beside the labels y: the predicted probabilities, one per row. (Only "
@@ -89,7 +89,8 @@ def read_column(
     name: str = "p",
     read: Callable[..., Array] = read_probabilities,
 ) -> Array:
-    """A number for each row: the probability of the positive class, or what ``read`` reads.
+    """One number per row: the probability of the positive class, or what ``read`` makes of the
+    column.
 
     Two columns are those of both classes, in sorted order or in that of ``classes``.
     """
@@ -101,14 +102,14 @@ def read_column(
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """The value, which must be True or False."""
+    """The value, if it is True or False; else it is refused."""
     if not isinstance(value, (bool, np.bool_)):
         raise ParameterError(f"{name} must be True or False, but {value!r} came.")
     return bool(value)
 
 
 def check_whole(name: str, value: Any, low: int) -> int:
-    """The value, which must be a whole number of at least ``low``."""
+    """The value as an int, if it is a whole number of at least ``low``; else it is refused."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral) or value < low:
         raise ParameterError(
             f"{name} must be a whole number of at least {low}, but {value!r} came."
@@ -117,7 +118,7 @@ def check_whole(name: str, value: Any, low: int) -> int:
 
 
 def check_number(name: str, value: Any, low: float, high: float = math.inf) -> float:
-    """The value, which must be a finite number above ``low`` and below ``high``."""
+    """The value as a float, if it is above ``low`` and below ``high``; else it is refused."""
     fine = isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
     if not fine or not low < value < high:
         limit = f"above {low:g}" if high == math.inf else f"above {low:g} and below {high:g}"
@@ -126,7 +127,7 @@ def check_number(name: str, value: Any, low: float, high: float = math.inf) -> f
 
 
 def read_generator(random_state: Any) -> np.random.Generator:
-    """A random generator from a seed, a generator, or None."""
+    """A random generator, made of a seed, a generator, or None."""
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as wrong:
@@ -139,7 +140,7 @@ def read_generator(random_state: Any) -> np.random.Generator:
 
 
 def holm_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Holm's adjusted p-values, in the order they came.
+    """p-values adjusted for their number by Holm's method, in the order they came.
 
     >>> holm_adjusted([0.02, 0.01, 0.5])
     (0.04, 0.03, 0.5)
@@ -168,14 +169,15 @@ ADVICE = (
 
 
 class LabelledMatrix(NamedTuple):
-    """A matrix of probabilities with the label of each of its columns."""
+    """A matrix of probabilities of several classes, and the label of each column."""
 
     matrix: ScoreMatrix
     labels: NDArray[Any]
 
 
 def has_several(y: Any, p: Any, pos_label: Any = None) -> tuple[bool, Any]:
-    """Whether p has a column for each of three classes or more; and p itself.
+    """Whether p has a column for each of three classes or more; and p as an array, unless it is a
+    frame.
 
     It comes back as an array, but for a frame, whose names may be those of the classes. pos_label
     is refused beside several classes: none of them is the positive one.
@@ -199,7 +201,7 @@ def has_several(y: Any, p: Any, pos_label: Any = None) -> tuple[bool, Any]:
 def read_classes(
     y: Any, p: Any, sample_weight: Any = None, classes: Any = None, *, name: str = "p"
 ) -> LabelledMatrix:
-    """Labels, distributions over the classes and weights of the same rows; or a ScoreMatrix for y.
+    """The labelled matrix of y and p, checked; y may be a ScoreMatrix.
 
     Column j is the j-th class in sorted order, or the j-th of ``classes``.
     """
@@ -237,7 +239,7 @@ def read_classes(
 
 
 def refuse_beside(holds: str, word: str, **beside: Any) -> None:
-    """Refuse what came beside a table or a matrix (the ``word``), which ``holds`` it."""
+    """Refuse arguments beside a table or a matrix that holds such things itself."""
     for name, value in beside.items():
         if value is not None:
             raise InputError(
@@ -249,7 +251,8 @@ def refuse_beside(holds: str, word: str, **beside: Any) -> None:
 def read_raw_classes(
     y: Any, seen: LabelledMatrix, raw: Any, sample_weight: Any, classes: Any
 ) -> tuple[ScoreMatrix, bool]:
-    """The raw scores as distributions, and whether they had to be made into such."""
+    """The raw scores of several classes as distributions, and whether a softmax had to make them
+    so."""
     if isinstance(y, ScoreMatrix):
         if not isinstance(raw, ScoreMatrix):
             raise InputError(
@@ -266,7 +269,7 @@ def read_raw_classes(
 
 
 def _as_distributions(raw: NDArray[Any]) -> tuple[NDArray[Any], bool]:
-    """Scores in [0, 1] as they are, others through the softmax; and whether that was needed."""
+    """Scores in [0, 1] as they are, all others through the softmax; and whether that was so."""
     blocks = list(row_blocks(*raw.shape))
     if all(raw[rows].min() >= 0.0 and raw[rows].max() <= 1.0 for rows in blocks):
         return raw, False
@@ -285,23 +288,24 @@ def class_rows(matrix: ScoreMatrix, column: int) -> Rows:
 
 
 def class_table(matrix: ScoreMatrix, column: int) -> ScoreTable:
-    """One class against the rest."""
+    """The table of one class against the rest."""
     return ScoreTable.from_rows(class_rows(matrix, column))
 
 
 def class_tables(matrix: ScoreMatrix) -> Iterator[ScoreTable]:
-    """Each class against the rest, one after the other."""
+    """The tables of all classes, each against the rest."""
     return (class_table(matrix, column) for column in range(matrix.n_classes))
 
 
 def top_rows(matrix: ScoreMatrix) -> Rows:
-    """The probability of each row's most probable class, and whether that class came."""
+    """The confidence of each row, the probability of its most probable class, and whether that
+    class came."""
     top, confidence = top_labels(matrix)
     return _binary_rows(matrix, confidence, matrix.codes == top)
 
 
 def top_table(matrix: ScoreMatrix) -> ScoreTable:
-    """The table of `top_rows`."""
+    """The table of each row's confidence, and of whether the most probable class came."""
     return ScoreTable.from_rows(top_rows(matrix))
 
 
@@ -317,7 +321,7 @@ def top_labels(matrix: ScoreMatrix) -> tuple[Index, Array]:
 
 
 def _binary_rows(matrix: ScoreMatrix, p: NDArray[Any], hit: Flags) -> Rows:
-    """Rows of two classes, from a probability for each row and whether what it is of came."""
+    """Rows of two classes, made of probabilities and of what came true."""
     clean = p.astype(np.float64) + 0.0  # −0.0 joins 0.0
     return Rows(clean, hit, matrix.weight, np.array([False, True]), True)
 
@@ -327,30 +331,31 @@ Cells = tuple[Array, Array, Array, bool]
 
 
 class Groups(NamedTuple):
-    """Per non-empty bin: its weight, the weight of its positives, and Σ weight · prediction."""
+    """Sums over each bin that is not empty: weight, weight of positives, and weight ·
+    prediction."""
 
     weight: Array
     positive: Array
     predicted: Array
 
     def mean_gap(self) -> float:
-        """Σ |predicted − positive| over the bins, divided by the total weight."""
+        """The ECE of the bins."""
         return self.mean_power(1)
 
     def mean_power(self, norm: int) -> float:
-        """The mean over all cases of |mean prediction − frequency|^norm of their bin."""
+        """The mean over all cases of |gap of the case's bin|^norm."""
         apart, total = np.abs(self.predicted - self.positive), self.weight.sum()
         if norm == 1:
             return float(apart.sum() / total)
         return float((apart / self.weight) ** norm @ (self.weight / total))
 
     def largest_gap(self) -> float:
-        """The largest |mean prediction − frequency| of a bin."""
+        """The MCE of the bins."""
         return float((np.abs(self.predicted - self.positive) / self.weight).max())
 
 
 def check_bins(bins: Any, binning: str, ties: str) -> None:
-    """Refuse a number of bins, a binning or a treatment of ties that does not exist."""
+    """Refuse bins, a binning or a treatment of ties that does not exist."""
     count = check_bin_count(bins)
     check_word("binning", binning, BINNINGS)
     check_word("ties", ties, TIES)
@@ -363,7 +368,7 @@ def check_bins(bins: Any, binning: str, ties: str) -> None:
 def group(
     seen: ScoreTable | Rows, bins: Bins, binning: str = "width", ties: str = "together"
 ) -> Groups:
-    """The sums of each bin, ties divided as ``ties`` says; ``"auto"`` divides none."""
+    """The sums over bins of a table or of rows."""
     if binning == "mass" and not isinstance(bins, str):
         return _mass_groups(*_ordered_cells(seen, ties), bins)
     table = as_table(seen)
@@ -373,14 +378,14 @@ def group(
 
 
 def as_table(seen: ScoreTable | Rows) -> ScoreTable:
-    """The table of some rows, or the table itself."""
+    """The table of some rows; a table as it is."""
     return seen if isinstance(seen, ScoreTable) else ScoreTable.from_rows(seen)
 
 
 def class_groups(
     matrix: ScoreMatrix, bins: Bins, binning: str = "width", ties: str = "together"
 ) -> list[Groups]:
-    """The sums of each bin, for each class against the rest."""
+    """The sums over bins, for each class against the rest."""
     k = matrix.n_classes
     if binning == "mass" or isinstance(bins, str):
         columns = range(k)
@@ -402,7 +407,7 @@ def class_groups(
 
 
 def _mass_groups(scores: Array, weight: Array, positive: Array, whole: bool, bins: int) -> Groups:
-    """Groups of equal mass: a cell that a border divides is divided in proportion."""
+    """The sums over bins of equal weight. A cell that a border divides is shared in proportion."""
     mass = np.append(0.0, np.cumsum(weight))
     borders = mass_borders(mass[-1], whole, bins)
     columns = (weight, positive, weight * scores)
@@ -413,7 +418,8 @@ def _mass_groups(scores: Array, weight: Array, positive: Array, whole: bool, bin
 
 
 def _ordered_cells(seen: ScoreTable | Rows, ties: str) -> Cells:
-    """Cells in the order of their predictions, those of equal ones as ``ties`` says."""
+    """Predictions in ascending order, with weights and weights of positives. ``ties`` says how
+    equal ones are ordered."""
     if ties == "rows" and isinstance(seen, Rows):  # in the order in which they came
         order = np.argsort(seen.scores, kind="stable")
         weight = np.ones(len(order)) if seen.weight is None else seen.weight
@@ -438,7 +444,7 @@ TIES = ("together", "labels", "authors", "rows")
 
 
 def group_starts(table: ScoreTable, bins: Bins, binning: str = "width") -> Index:
-    """The first cell of every non-empty bin. A border inside a tie moves to the end of the tie."""
+    """The number of the first cell of each bin that is not empty. Ties are never divided."""
     if isinstance(bins, str):
         return sweep_starts(table)
     if binning == "width":
@@ -452,7 +458,7 @@ def group_starts(table: ScoreTable, bins: Bins, binning: str = "width") -> Index
 
 
 def mass_borders(total: float, whole: bool, bins: int) -> Array:
-    """Where groups of equal mass begin and end, from 0 to the total weight."""
+    """The cumulative weights at which bins of equal weight begin and end."""
     if not whole:
         return np.asarray(np.linspace(0.0, total, bins + 1), dtype=np.float64)
     size, larger = divmod(total, bins)
@@ -475,7 +481,7 @@ ROUNDING = 1e-12
 
 
 def check_bin_count(bins: Any) -> Bins:
-    """A whole number of at least 1 (and at most `MOST_ASKED`), or "auto"."""
+    """The number of bins, or "auto"; anything else is refused."""
     if not isinstance(bins, str):
         if check_whole("bins", bins, 1) > MOST_ASKED:
             raise ParameterError(f"bins must be at most {MOST_ASKED:,}, but {bins:,} came.")
@@ -489,12 +495,12 @@ def check_bin_count(bins: Any) -> Bins:
 
 
 def bins_note(count: int, errors: str = "ECE and MCE are") -> str:
-    """What an evaluation says of ``bins="auto"``."""
+    """A note on how many bins ``bins="auto"`` chose."""
     return f'bins="auto": {errors} over {count} bin{"" if count == 1 else "s"} of equal weight'
 
 
 def sweep_starts(table: ScoreTable) -> Index:
-    """The first cell of each bin of ``bins="auto"``.
+    """The bins of ``bins="auto"``, by the number of the first cell of each.
 
     B = 2, 3, … bins of equal mass are tried, ties kept whole, until the frequency of positives
     falls from some bin to the next; the bins before that are taken, at most 1,000. (R. Roelofs et
@@ -520,7 +526,7 @@ def sweep_starts(table: ScoreTable) -> Index:
 
 
 def equal_mass_starts(mass: Array, bins: int) -> Index:
-    """The first cell of each bin of equal mass; a border inside a tie moves to the end of the tie.
+    """The number of the first cell of each bin of equal weight. Ties are never divided.
 
     ``mass`` is the weight up to the end of each cell. Bin k ends after k/bins of all weight.
     """
@@ -530,7 +536,7 @@ def equal_mass_starts(mass: Array, bins: int) -> Index:
 
 
 def _frequencies_rise(mass: Array, positive: Array, starts: Index) -> bool:
-    """Whether the frequency of positives never falls from a bin to the next."""
+    """Whether the share of positives never falls from a bin to the next."""
     ends = last_cells(starts, len(mass))
     n, hits = (np.diff(column[ends], prepend=0.0) for column in (mass, positive))
     # a/n ≤ b/m without division: exact for counts
@@ -550,7 +556,7 @@ NOT_WHOLE = (
 
 
 def raised(x: Array, power: int = 3) -> Array:
-    """x to a small whole power, by products: NumPy's own power takes a hundred times as long.
+    """x to a small whole power, a hundred times as fast as NumPy's own.
 
     >>> raised(np.array([2.0, -3.0])).tolist()
     [8.0, -27.0]
@@ -559,18 +565,18 @@ def raised(x: Array, power: int = 3) -> Array:
 
 
 def check_weights(weights: str) -> None:
-    """Refuse words for ``weights=`` but "importance" and "counts"."""
+    """Refuse anything but "importance" and "counts" for ``weights``."""
     check_word("weights", weights, WEIGHTS)
 
 
 def check_counts(weight: Array | None, weights: str) -> None:
-    """Refuse weights of rows that are read as numbers of rows and are not whole."""
+    """Refuse weights that are not whole where they are numbers of rows."""
     if weights == "counts" and weight is not None and (weight != np.floor(weight)).any():
         raise InputError(NOT_WHOLE)
 
 
 def table_for_test(table: ScoreTable, weights: str) -> ScoreTable:
-    """The table with its weights in units of rows; counts must be whole."""
+    """The table with weights in units of rows; refused if they are counts and not whole."""
     check_weights(weights)
     if weights == "counts" and not table.is_whole:
         raise InputError(NOT_WHOLE)
@@ -578,7 +584,7 @@ def table_for_test(table: ScoreTable, weights: str) -> ScoreTable:
 
 
 def take_cells(table: ScoreTable, which: Flags) -> ScoreTable:
-    """Some of the cells, by True and False for each; the table itself where all are taken.
+    """The table of some cells.
 
     >>> table = ScoreTable.from_counts([0.1, 0.5, 1.0], [1, 0, 2], [0, 1, 3])
     >>> take_cells(table, table.scores < 1.0)
@@ -591,7 +597,7 @@ def take_cells(table: ScoreTable, which: Flags) -> ScoreTable:
 
 
 def class_sizes(table: ScoreTable) -> tuple[float, float]:
-    """How many rows of equal weight negatives and positives are worth: (Σw)²/Σw² of each.
+    """How many rows of equal weight the negatives, and the positives, are worth.
 
     >>> class_sizes(ScoreTable.from_arrays([0.1, 0.2, 0.2, 0.3], [1, 0, 0, 0], [2, 3, 1, 2]))
     (2.5714285714285716, 1.0)
@@ -606,13 +612,13 @@ def squares(table: ScoreTable) -> Array:
 
 
 def effective_rows(weight: Array, square: Array) -> Array:
-    """(Σw)²/Σw² of each cell (Kish): 1, as of a single row, where Σw² is too small for a float."""
+    """How many rows of equal weight each cell is worth, (Σw)²/Σw²."""
     some = square > 0.0
     return np.where(some, weight * (weight / np.where(some, square, 1.0)), 1.0)
 
 
 def residuals(table: ScoreTable) -> Array:
-    """Σ w(y − p) of each cell; the smaller of the two expectations is the more precise."""
+    """Σw(y − p) of each cell, by the smaller of the two expectations, which is the more precise."""
     p, weight = table.scores, table.weight
     return np.where(p < 0.5, table.positive - weight * p, weight * (1.0 - p) - table.negative)
 
@@ -624,12 +630,12 @@ def squared_residuals(table: ScoreTable) -> Array:
 
 
 def chance_variance(table: ScoreTable) -> Array:
-    """p(1 − p)·Σw² of each cell: the variance of Σwy if the predictions are right."""
+    """The variance of Σwy in each cell, if the predictions are right."""
     return squares(table) * table.scores * (1.0 - table.scores)
 
 
 def deviation(table: ScoreTable, tilt: Array | float = 1.0) -> float:
-    """√Σ tilt² p(1 − p)Σw²: the standard deviation of Σ tilt·wy if the predictions are right.
+    """The standard deviation of Σ tilt·wy over all cells, if the predictions are right.
 
     Roots come first: 10⁻³⁰⁰ squared is 0.
     """
@@ -640,7 +646,7 @@ def deviation(table: ScoreTable, tilt: Array | float = 1.0) -> float:
 
 
 def impossible(table: ScoreTable) -> bool:
-    """Whether something happened that had been given probability 0."""
+    """Whether a positive came at p = 0, or a negative at p = 1."""
     never, always = table.scores == 0.0, table.scores == 1.0
     return bool(table.positive[never].any() or table.negative[always].any())
 
@@ -651,7 +657,7 @@ def impossible(table: ScoreTable) -> bool:
 
 
 def starts_at(cells: NDArray[Any], size: int) -> Index:
-    """The first cell of each run, from cells at which runs begin; the first run begins at 0.
+    """The first cell of each run, from the cells at which runs begin.
 
     >>> starts_at(np.array([2, 2, 5]), 5).tolist()
     [0, 2]
@@ -670,7 +676,7 @@ def last_cells(starts: Index, size: int) -> Index:
 
 
 def to_cells(values: NDArray[Any], starts: Index, size: int) -> NDArray[Any]:
-    """For each cell the value of its run.
+    """A column for all cells, in which each has the value of its run.
 
     >>> to_cells(np.array([0.1, 0.7]), np.array([0, 2]), 5).tolist()
     [0.1, 0.1, 0.7, 0.7, 0.7]
@@ -679,7 +685,7 @@ def to_cells(values: NDArray[Any], starts: Index, size: int) -> NDArray[Any]:
 
 
 def run_means(table: ScoreTable, starts: Index) -> Array:
-    """The weighted mean score of each run, never outside its scores."""
+    """The weighted mean score of each run."""
     mean = np.add.reduceat(table.weight * table.scores, starts)
     mean = mean / np.add.reduceat(table.weight, starts)
     return np.clip(mean, table.scores[starts], table.scores[last_cells(starts, len(table))])

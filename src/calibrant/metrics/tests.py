@@ -163,7 +163,7 @@ def cox(
 
 
 def _observed_expected(table: ScoreTable, level: float) -> tuple[float, Span]:
-    """Positives that came for each that was expected, and the interval."""
+    """The ratio of observed to expected positives, and its interval."""
     expected = float(table.weight @ table.scores)
     if expected > 0.0:
         return table.total_positive / expected, ratio_interval(table, level)
@@ -171,7 +171,8 @@ def _observed_expected(table: ScoreTable, level: float) -> tuple[float, Span]:
 
 
 def score_directions(table: ScoreTable) -> list[Array]:
-    """Two directions at most, whose squared products with the residuals sum to SᵀV⁻¹S.
+    """The directions of Cox's test: weights for the residuals, of which the squared sums add up to
+    the statistic.
 
     Each product has variance 1, and they are uncorrelated, if the predictions are right.
     """
@@ -194,13 +195,13 @@ def score_directions(table: ScoreTable) -> list[Array]:
 
 
 def inner_cells(table: ScoreTable) -> tuple[ScoreTable, float]:
-    """The table without predictions of exactly 0 or 1, which have no log-odds; their weight."""
+    """The table without predictions of exactly 0 or 1, and the weight of those."""
     certain = (table.scores == 0.0) | (table.scores == 1.0)
     return take_cells(table, ~certain), float(table.weight[certain].sum())
 
 
 class Coefficient(NamedTuple):
-    """A coefficient of a line through the log-odds, and its standard error.
+    """A coefficient of Cox's line, with its standard error and how far each row moves it.
 
     ``influence`` says how far each row moves it, times a total weight, from p and who is positive.
     ``missing`` says why the value is not finite, if it is not.
@@ -212,7 +213,7 @@ class Coefficient(NamedTuple):
     missing: str = ""
 
     def interval(self, level: float) -> Span:
-        """Wald's interval: so many standard errors on both sides; everything of no finite value."""
+        """Wald's interval; everything where the value is not finite."""
         if not math.isfinite(self.value):
             return -math.inf, math.inf
         half = normal(level) * self.error
@@ -220,14 +221,14 @@ class Coefficient(NamedTuple):
 
 
 class CoxLine(NamedTuple):
-    """logit P(y) = intercept + slope · logit p, fitted to the rows with 0 < p < 1."""
+    """The line logit P(y) = intercept + slope · logit p, fitted to rows with 0 < p < 1."""
 
     intercept: Coefficient
     slope: Coefficient
 
 
 def cox_line(table: ScoreTable) -> CoxLine:
-    """Cox's line through all predictions but those of 0 and 1. O(D) a Newton step.
+    """Cox's line of a table. O(D) a Newton step.
 
     The slope is infinite where a threshold tells the classes apart. It is NaN where there is one
     class or one prediction, and where weights are so unequal that floats do not tell it.
@@ -266,7 +267,7 @@ def cox_line(table: ScoreTable) -> CoxLine:
 
 
 def _no_line(slope: float) -> CoxLine:
-    """The line where there is none: the slope is infinite, or NaN."""
+    """What stands for the line where there is none; the slope is infinite, or NaN."""
     missing = "needs two different predictions between 0 and 1"
     if math.isinf(slope):
         missing = "was left out: a threshold tells the classes apart"
@@ -274,7 +275,7 @@ def _no_line(slope: float) -> CoxLine:
 
 
 def _slope_without_line(table: ScoreTable) -> float | None:
-    """What the slope is where no line can be fitted; None if one can."""
+    """The slope where no line can be fitted, ±∞ or NaN; None where one can."""
     if len(table) < 2 or not table.total_positive or not table.total_negative:
         return math.nan
     positive, negative = table.scores[table.positive > 0], table.scores[table.negative > 0]
@@ -286,7 +287,7 @@ def _slope_without_line(table: ScoreTable) -> float | None:
 def _line_moves(
     a: float, b: float, inverse: Array, p: Array, positive: Flags, total: float
 ) -> Array:
-    """How far each row moves a coefficient of the line of intercept a and slope b.
+    """How far each row moves the intercept, or the slope, of Cox's line.
 
     ``inverse`` is its row of the inverse information: that of Σw·q(1 − q)·uuᵀ, u = (1, logit p) and
     q the fitted probabilities.
@@ -339,7 +340,7 @@ def offset_intercept(table: ScoreTable) -> Coefficient:
 
 
 def ratio_interval(sample: ScoreTable, level: float) -> Span:
-    """The interval of observed/expected: all ratios r for which a score test allows rates r·p.
+    """The interval of observed/expected positives, by inverting a score test.
 
     (O − rE)² = z²·c·V(r) with O = Σwy, E = Σwp and V(r) = Σw²·rp(1 − rp); above r = 1, where rates
     may exceed 1, Σw²·rp(1 − p). c ≥ 1 is how much more the labels vary around r·p than V says at
@@ -405,17 +406,17 @@ class ECCE(Readable):
 
     @property
     def range_statistic(self) -> float:
-        """``range``/``sigma``: compared with the range of a Brownian motion (Kuiper)."""
+        """The range in standard deviations (Kuiper's statistic)."""
         return _in_sigmas(self.range, self.sigma)
 
     @property
     def maximum_statistic(self) -> float:
-        """``maximum``/``sigma``: compared with the maximum of one (Kolmogorov and Smirnov)."""
+        """The maximum in standard deviations (Kolmogorov's and Smirnov's statistic)."""
         return _in_sigmas(self.maximum, self.sigma)
 
     @property
     def p_value(self) -> float:
-        """The p-value of the range, which sees errors wherever they begin."""
+        """The p-value of the range, which finds errors wherever they begin."""
         return self.range_p_value
 
 
@@ -498,7 +499,7 @@ def ecce(
     table = table_for_test(read_table(y, p, sample_weight, pos_label), weights)
     total, cells = table.total, len(table)
     left = residuals(table)
-    reach, top = (float(found[0]) / total for found in _reaches(left[None, :]))
+    reach, top = (float(found[0]) / total for found in _range_and_maximum(left[None, :]))
     mean = float(table.weight @ np.abs(np.cumsum(left))) / total / total
     sigma = deviation(table) / total
     redrawn = replicates if replicates is not None and replicates * cells <= EXACT else None
@@ -507,28 +508,28 @@ def ecce(
     elif redrawn is None:
         beyond = (range_beyond(_in_sigmas(reach, sigma)), maximum_beyond(_in_sigmas(top, sigma)))
     else:
-        found = [_reaches(left) for left in redrawn_residuals(table, redrawn, random)]
+        found = [_range_and_maximum(left) for left in redrawn_residuals(table, redrawn, random)]
         ranges, tops = (np.concatenate(each) for each in zip(*found, strict=True))
         beyond = share_as_far(ranges / total, reach), share_as_far(tops / total, top)
     return ECCE(reach, top, sigma, *beyond, redrawn, mean)
 
 
-def _reaches(left: Array) -> tuple[Array, Array]:
-    """The range and the largest absolute value of the cumulative sums of each row, from 0 on."""
+def _range_and_maximum(left: Array) -> tuple[Array, Array]:
+    """The range and the largest absolute value of each row's cumulative sums."""
     path = np.cumsum(left, axis=1)
     high, low = np.maximum(path.max(axis=1), 0.0), np.minimum(path.min(axis=1), 0.0)
     return high - low, np.maximum(high, -low)
 
 
 def _in_sigmas(value: float, sigma: float) -> float:
-    """The value divided by its standard deviation, which may be 0."""
+    """A value in standard deviations; infinite where there is a value and no deviation."""
     if sigma > 0.0:
         return value / sigma
     return math.inf if value > 0.0 else 0.0
 
 
 def range_beyond(x: float) -> float:
-    """P(range of a Brownian motion on [0, 1] > x) (Feller 1951).
+    """The chance that the range of a Brownian motion on [0, 1] is above x (Feller 1951).
 
     >>> round(range_beyond(2.4977), 4)
     0.05
@@ -544,7 +545,7 @@ def range_beyond(x: float) -> float:
 
 
 def maximum_beyond(x: float) -> float:
-    """P(max |Brownian motion on [0, 1]| > x).
+    """The chance that the largest |value| of a Brownian motion on [0, 1] is above x.
 
     >>> round(maximum_beyond(2.2414), 4)
     0.05
@@ -673,7 +674,7 @@ def calibration_test(
 def chance_that_right(
     table: ScoreTable, *, grouped: bool = False, weights: str = "importance", seed: int = 0
 ) -> float | None:
-    """The p-value of `calibration_test` in steps of ½ %, at a small cost for tables of any size.
+    """A quick p-value of `calibration_test`, in steps of ½ %, for tables of any size.
 
     The scores of the table are probabilities. None where the test cannot tell: of rows that come in
     groups, of a single prediction for all rows, and of counts that are not whole.
@@ -687,10 +688,11 @@ def chance_that_right(
 def _three_tests(
     given: ScoreTable, weights: str, replicates: int, random: np.random.Generator, most_draws: int
 ) -> CalibrationTest:
+    """The three tests and their combination, with at most so many single draws."""
     table = table_for_test(given, weights)
     if impossible(table):
         return CalibrationTest(0.0, 0.0, 0.0, 0.0, replicates)
-    three = _Statistics.of(given, table, one_by_one=replicates * len(table) <= most_draws)
+    three = _ThreeStatistics.of(given, table, one_by_one=replicates * len(table) <= most_draws)
     drawn: Iterable[Array] = redrawn_residuals(table, replicates, random)
     if len(three.starts) < len(table):
         drawn = [redraw(CellRows.of(table), three.starts, replicates, random)]
@@ -702,8 +704,8 @@ def _three_tests(
     return CalibrationTest(float(_p_values(together)[0]), cox, spiegelhalter, grouped, replicates)
 
 
-class _Statistics(NamedTuple):
-    """How residuals, of cells or of runs of cells, become three statistics.
+class _ThreeStatistics(NamedTuple):
+    """Turns residuals into the statistics of Cox, Spiegelhalter, and Hosmer and Lemeshow.
 
     ``starts`` are the first cells of the runs; ``lines`` has a column for each direction of Cox's
     test, then one for Spiegelhalter's; ``groups`` begin at some of the runs.
@@ -714,7 +716,8 @@ class _Statistics(NamedTuple):
     groups: RiskGroups
 
     @classmethod
-    def of(cls, given: ScoreTable, table: ScoreTable, *, one_by_one: bool) -> _Statistics:
+    def of(cls, given: ScoreTable, table: ScoreTable, *, one_by_one: bool) -> _ThreeStatistics:
+        """What the statistics of a table need; large tables in runs of neighbouring cells."""
         deciles = group_starts(given, GROUPS, "mass")
         starts = np.arange(len(table))
         if not one_by_one:
@@ -731,11 +734,11 @@ class _Statistics(NamedTuple):
         return cls(starts, lines, groups._replace(starts=np.searchsorted(starts, deciles)))
 
     def left(self, table: ScoreTable) -> Array:
-        """Σ w(y − p) of each run of the data, as a single sample."""
+        """Σw(y − p) of each run of the data, as a matrix of one line."""
         return np.add.reduceat(residuals(table), self.starts)[None, :]
 
     def statistics(self, left: Array) -> Array:
-        """The three of each sample: shape (samples, 3)."""
+        """The three statistics of each sample of residuals: shape (samples, 3)."""
         along = left @ self.lines
         grouped = self.groups.parts(np.add.reduceat(left, self.groups.starts, axis=1))
         with np.errstate(over="ignore"):
@@ -745,7 +748,7 @@ class _Statistics(NamedTuple):
 
 
 def _p_values(values: Array) -> Array:
-    """The p-value of each sample among all: the share of values that are at least as large.
+    """The p-value of each value among all of them: the share of values that are at least as large.
 
     >>> _p_values(np.array([3.0, 1.0, 3.0, 2.0])).tolist()
     [0.5, 1.0, 0.5, 0.75]
@@ -894,7 +897,8 @@ def hosmer_lemeshow(
 
 
 class RiskGroups(NamedTuple):
-    """The groups of `hosmer_lemeshow`: their first cells, n_g, and n_g π_g (1 − π_g)·Σw²/Σw."""
+    """The groups of Hosmer and Lemeshow's test: first cell, weight, and variance of the number of
+    positives."""
 
     starts: Index
     weight: Array
@@ -902,6 +906,7 @@ class RiskGroups(NamedTuple):
 
     @classmethod
     def of(cls, table: ScoreTable, starts: Index) -> RiskGroups:
+        """The groups of a table, from their first cells."""
         n, square, expected0, expected1 = (
             np.add.reduceat(column, starts)
             for column in (
@@ -914,7 +919,7 @@ class RiskGroups(NamedTuple):
         return cls(starts, n, expected1 * (expected0 / n) * (square / n))
 
     def parts(self, residual: Array) -> Array:
-        """Each group's part of the statistic, from Σ w(y − p) of the groups (the last axis)."""
+        """What each group adds to the statistic, from its Σw(y − p)."""
         rounding = np.where(self.variance == 0.0, 1e-12 * self.weight, 0.0)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             return np.where(np.abs(residual) <= rounding, 0.0, residual**2 / self.variance)

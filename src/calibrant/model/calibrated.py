@@ -52,8 +52,8 @@ from calibrant.fitting.model_scores import (
     Method,
     ModelClassifier,
     ModelFits,
-    Part,
     PredictsRows,
+    ScoredPart,
     check_array_api,
     find_columns,
     may_be_probabilities,
@@ -645,11 +645,11 @@ FittedModel = tuple[Any, Index | None]
 class ModelToKeep(NamedTuple):
     """A model that is kept for predictions, and the parts of scores that its calibrator learns.
 
-    Part i was scored by model i of ``scored_by``: a fold's, or the kept one itself.
+    ScoredPart i was scored by model i of ``scored_by``: a fold's, or the kept one itself.
     """
 
     kept: FittedModel
-    parts: list[Part]
+    parts: list[ScoredPart]
     scored_by: list[FittedModel]
 
 

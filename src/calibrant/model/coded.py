@@ -33,7 +33,7 @@ from calibrant.fitting.model_scores import (
     Method,
     ModelClassifier,
     ModelFits,
-    Part,
+    ScoredPart,
     may_be_probabilities,
     model_classes,
     model_scores,
@@ -48,7 +48,7 @@ from calibrant.methods.codes.calibrator import (
     COMBINE,
     column_calibrator,
     combination_name,
-    combine_columns,
+    combine_column_maps,
     fit_column,
     one_sided_map,
     rows_per_column,
@@ -244,7 +244,9 @@ class CodedClassifier(KeepsRule, ModelClassifier):
     ) -> None:
         counts = np.ones(len(rows.codes)) if rows.weight is None else rows.weight
         totals = rows_per_column(code.matrix[rows.codes], rows.weight, calibrator)
-        self.map_ = combine_columns(self.combine, code, [column.map for column in columns], totals)
+        self.map_ = combine_column_maps(
+            self.combine, code, [column.map for column in columns], totals
+        )
         self.classes_, self.code_ = rows.classes, code
         self.estimators_ = [column.model for column in columns]
         self.calibrators_ = [column.calibrator for column in columns]
@@ -334,7 +336,7 @@ def _fit_column_model(
         )
     if not whole:
         model, scores = fits.fit_and_score(data, everyone, everyone)
-        parts: list[Part] = [(scores, used)]
+        parts: list[ScoredPart] = [(scores, used)]
     else:
         scored = [fits.fit_and_score(data, train, test) for train, test in whole]
         parts = [(part, test) for (_, part), (_, test) in zip(scored, whole, strict=True)]

@@ -37,7 +37,7 @@ NAMES = ("none", "intercept", "refit", "new map")
 
 
 class ComparedCells(NamedTuple):
-    """All cells that are compared, and the curve that both tables share."""
+    """The cells of both tables, and the columns of the curve that they share."""
 
     rows: Group
     new: Array  # 1 in the new table, 0 in the reference
@@ -51,7 +51,7 @@ class ComparedCells(NamedTuple):
         return self.rows.weight
 
     def only_new(self, offset: Array) -> ComparedCells:
-        """The new table's cells alone, with the reference's curve as the offset."""
+        """The cells of the new table alone, compared with the reference's curve."""
         at = self.new > 0.0
         rows = Group(*(column[at] for column in self.rows))
         return ComparedCells(rows, self.new[at], offset[at], self.curve[:0, at])
@@ -61,13 +61,13 @@ class ComparedCells(NamedTuple):
         return np.asarray(self.weight * p * (1.0 - p))
 
     def variance(self, p: Array) -> Array:
-        """The variance of Σw(y − p) in each cell, Σw²p(1 − p). Classes may differ in Σw²."""
+        """The variance of Σw(y − p) in each cell."""
         spread = (1.0 - p) * self.rows.spread_positive + p * self.rows.spread_negative
         return self.information(p) * spread * self.inflation
 
 
 class ChangeFit(NamedTuple):
-    """Coefficients, the probability in each cell, and −log-likelihood without the prior."""
+    """A fitted model: its coefficients, the probability of each cell, and its loss."""
 
     theta: Array
     p: Array
@@ -75,7 +75,7 @@ class ChangeFit(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """A test of some terms, and the model that has them."""
+    """The result of a test of some terms, with the model that has them."""
 
     statistic: float
     df: int
@@ -88,7 +88,7 @@ class Outcome(NamedTuple):
 
 
 def cells_of_tables(reference: Group, new: Group) -> ComparedCells:
-    """Two tables and their common curve.
+    """The cells of two tables, with columns for the curve that they share.
 
     If the tables have few scores, mostly the same, the curve has a free level for each score.
     Otherwise it is a spline with knots at quantiles, for which both classes count alike. One table
@@ -108,7 +108,7 @@ def cells_of_tables(reference: Group, new: Group) -> ComparedCells:
 
 
 def _spline_columns(z: Array, weight: Array, wanted: int) -> Array:
-    """The columns of a cubic spline with so many knots, fewer if they would be too close.
+    """The columns of a cubic spline of z with about so many knots.
 
     Its coordinate has mean 0 and deviation 1, and grows only like a logarithm far from most rows.
     """
@@ -126,7 +126,7 @@ def _spline_columns(z: Array, weight: Array, wanted: int) -> Array:
 
 
 def _mean_and_deviation(z: Array, weight: Array) -> tuple[float, float]:
-    """Weighted mean and deviation; a deviation of 0 counts as 1."""
+    """The weighted mean and standard deviation; 1 for a deviation of 0."""
     share = _as_shares(weight)
     mean = float(z @ share)
     deviation = float(np.sqrt((z - mean) ** 2 @ share))
@@ -137,7 +137,7 @@ def _mean_and_deviation(z: Array, weight: Array) -> tuple[float, float]:
 
 
 class _ChangePoint(NamedTuple):
-    """A fit, with the penalised objective and its gradient."""
+    """A point of the search for a fit: coefficients, objective and gradient."""
 
     theta: Array
     objective: float
@@ -146,7 +146,7 @@ class _ChangePoint(NamedTuple):
 
 
 def fit_change(cells: ComparedCells, columns: Array, start: ChangeFit | None = None) -> ChangeFit:
-    """The penalised fit of a logistic model with these columns, by guarded Newton steps.
+    """The logistic regression on these columns, with a weak prior.
 
     ``start`` is a fit of the first few of these columns, if there is one. A step costs O(m²·D) for
     m columns and D cells.
@@ -170,7 +170,7 @@ def fit_change(cells: ComparedCells, columns: Array, start: ChangeFit | None = N
 
 
 def _fit_at(cells: ComparedCells, columns: Array, theta: Array) -> ChangeFit:
-    """The probabilities and the loss of the model with these coefficients."""
+    """The model with these coefficients."""
     eta = cells.offset + theta @ columns
     positive, negative = cells.rows.positive, cells.rows.negative
     loss = positive @ np.logaddexp(0.0, -eta) + negative @ np.logaddexp(0.0, eta)
@@ -178,7 +178,7 @@ def _fit_at(cells: ComparedCells, columns: Array, theta: Array) -> ChangeFit:
 
 
 def information_matrix(cells: ComparedCells, columns: Array, p: Array) -> Array:
-    """Σ w·p(1 − p)·ccᵀ over the cells, c the columns there, and the precision of the prior."""
+    """The information of the cells on the coefficients of these columns, and the prior's."""
     scaled = columns * cells.information(p)
     return np.asarray(scaled @ columns.T + PRIOR * np.eye(len(columns)))
 
@@ -187,8 +187,7 @@ def information_matrix(cells: ComparedCells, columns: Array, p: Array) -> Array:
 
 
 def change_terms(cells: ComparedCells, p: Array, count: int) -> list[Array]:
-    """The terms of a change of the logit, in ``count`` steps: 1, then z (standardised), then three
-    bends.
+    """The columns that describe a change of the logit, in steps: a shift, a slope, and three bends.
 
     The bends are Legendre's polynomials of degree 2 to 4 in the share of rows below a score. For
     that share both classes count alike, as the probabilities p expect them. So bends are bounded,
@@ -206,7 +205,7 @@ def change_terms(cells: ComparedCells, p: Array, count: int) -> list[Array]:
 
 
 def information_mean_and_deviation(cells: ComparedCells, p: Array) -> tuple[float, float]:
-    """Mean and deviation of z, where each cell counts by its information w·p(1 − p)."""
+    """The mean and standard deviation of z, cells weighted by their information."""
     return _mean_and_deviation(cells.rows.z, cells.information(p))
 
 
@@ -216,7 +215,7 @@ def _as_shares(weight: Array) -> Array:
 
 
 def stepwise_tests(cells: ComparedCells, first: ChangeFit, steps: list[Array]) -> list[Outcome]:
-    """Test each step against the model before it. The first of these models has no change.
+    """Test each step of a change against the model without it.
 
     The tests end before a step that cannot be told from the terms before it. The covariance of the
     terms' coefficients, beside the common curve, is J⁻¹VJ⁻¹.
@@ -242,7 +241,8 @@ def stepwise_tests(cells: ComparedCells, first: ChangeFit, steps: list[Array]) -
 def c_alpha_test(
     cells: ComparedCells, before: ChangeFit, after: ChangeFit, columns: Array, tested: Array
 ) -> tuple[float, int, float] | None:
-    """Statistic, degrees of freedom and p-value of the tested terms.
+    """Neyman's C(α) test of some terms: statistic, degrees of freedom and p-value; None where they
+    cannot be told from the others.
 
     This is Neyman's C(α). Let r be what is left of the terms once the columns of the model before
     are taken out, weighted by information. Then S = Σ r·w(y − p) with that model's p, and SᵀV⁻¹S
@@ -271,7 +271,8 @@ def c_alpha_test(
 def _residual_terms(
     cells: ComparedCells, p: Array, columns: Array, tested: Array
 ) -> tuple[Array, Array]:
-    """What the columns do not explain of the tested terms, and the root of their information."""
+    """The part of the tested terms that the other columns do not explain, and the root of the
+    terms' information."""
     weight = cells.information(p)
     size = np.sqrt(np.maximum((tested * tested) @ weight, np.finfo(float).tiny))
     beside = np.linalg.solve(information_matrix(cells, columns, p), (columns * weight) @ tested.T)
@@ -282,7 +283,7 @@ def _residual_terms(
 
 
 def expected_rate(cells: ComparedCells, reference: Array) -> float:
-    """The share of positives in the new table, had nothing changed."""
+    """The share of positives that the new table would have if nothing had changed."""
     weight = cells.weight * cells.new
     return float(weight @ sigmoid(reference)) / float(weight.sum())
 
@@ -290,7 +291,7 @@ def expected_rate(cells: ComparedCells, reference: Array) -> float:
 def remedies_of(
     cells: ComparedCells, reference: Array, steps: list[Array], outcomes: list[Outcome]
 ) -> tuple[Remedy, ...]:
-    """What each remedy saves and leaves. Each is fitted to the new table, from the reference on.
+    """What each remedy saves and leaves, by fits to the new table.
 
     What it saves is the fall of the mean log loss. Fitting to these rows makes that look better
     than it will be on others, by tr J⁻¹V in all (the number of parameters where all rows have the
@@ -319,7 +320,7 @@ def remedies_of(
 def _distance_left(
     cells: ComparedCells, columns: Array, pair: tuple[Array, Array], covariance: Array
 ) -> float:
-    """The root mean square difference of two models' probabilities, without what chance adds."""
+    """The root mean square distance between two models' probabilities, without what chance adds."""
     weight, p = cells.weight, pair[1]
     spread = np.einsum("ij,ik,kj->j", columns, covariance, columns) * (p * (1.0 - p)) ** 2
     square = float(weight @ ((pair[1] - pair[0]) ** 2 - spread)) / float(weight.sum())
@@ -327,7 +328,7 @@ def _distance_left(
 
 
 class Remedy(NamedTuple):
-    """What could be done: none, intercept, refit, new map.
+    """A remedy (none, intercept, refit, new map), with what it saves and what it leaves.
 
     ``saves`` is the log loss, in nats per row, that it would save on further rows. Fitting to these
     rows makes it look better than it is; that is taken off, so ``saves`` can be below 0.
@@ -341,7 +342,7 @@ class Remedy(NamedTuple):
 
 
 class Group(NamedTuple):
-    """The cells of one table: z, and for each class Σw and Σw²/Σw (its spread).
+    """The cells of one table: z, the weight of each class, and how unequal the weights are.
 
     Weights are scaled so that their sum is the effective size (Σw)²/Σw². So tables whose weights
     have different scales can be compared.
@@ -369,6 +370,6 @@ class Group(NamedTuple):
 
     @property
     def information(self) -> float:
-        """n·rate·(1 − rate): what the rows tell of an intercept."""
+        """The information of the rows on an intercept, n·rate·(1 − rate)."""
         n, ones = float(self.weight.sum()), float(self.positive.sum())
         return ones * (n - ones) / n

@@ -187,7 +187,7 @@ def check_drift(
 
 
 class _Compared(NamedTuple):
-    """The cells that are compared, and what is known of both sides beside them.
+    """The cells to compare, and facts on both sides that are shown beside the tests.
 
     ``cases`` are the rows of the rarer class that slope and shape can be tested with. Of pairs, the
     first entry is about the reference.
@@ -207,7 +207,7 @@ class _Compared(NamedTuple):
 def _cells_of_two_tables(
     reference: ScoreTable, new: ScoreTable, calibrator: Any, scale: str, weights: str
 ) -> _Compared:
-    """The cells of two tables, of their scores or of the calibrator's probabilities."""
+    """The cells of two tables: of their scores, or of a calibrator's probabilities."""
     _check_table(reference, "reference")
     at = np.concatenate((reference.scores, new.scores))
     below = [
@@ -242,7 +242,7 @@ def _cells_of_two_tables(
 
 
 def _cells_beside_map(calibrator: Any, new: ScoreTable, scale: str, weights: str) -> _Compared:
-    """The cells of a table, compared with what a calibrator says of them."""
+    """The cells of one table, beside the probabilities that a calibrator gives."""
     _refuse_raw_scale(scale)
     map_ = map_of_one_score(calibrator)
     _refuse_other_kind(calibrator, new=new)
@@ -274,7 +274,7 @@ def _cells_beside_map(calibrator: Any, new: ScoreTable, scale: str, weights: str
 
 
 def _drift_of(found: _Compared, level: float, least: float) -> Drift:
-    """The tests of the compared cells, and the remedy that follows from them."""
+    """The result of the comparison: tests, remedies, and what to do."""
     cells = found.cells
     count = 1 + (found.cases >= SLOPE_CASES) + (found.cases >= SHAPE_CASES)
     first = fit_change(cells, cells.curve)
@@ -324,7 +324,7 @@ def _drift_of(found: _Compared, level: float, least: float) -> Drift:
 def _recommendation(
     tests: tuple[DriftTest, ...], remedies: tuple[Remedy, ...], level: float, least: float
 ) -> str:
-    """What to do: the remedy for the highest step in which a change was found.
+    """The name of the remedy for the largest kind of change that was found.
 
     A smaller one is enough if it leaves less than ``least``.
     """
@@ -337,7 +337,7 @@ def _recommendation(
 
 
 def _untested_note(done: int, count: int) -> list[str]:
-    """A note that says why slope or shape was not tested."""
+    """A note on why slope or shape was not tested; nothing where all were."""
     if done == len(TESTS):
         return []
     names = " and ".join(TESTS[done:])
@@ -353,7 +353,7 @@ def _untested_note(done: int, count: int) -> list[str]:
 
 
 def _refuse_other_kind(calibrator: Any, **tables: ScoreTable) -> None:
-    """Refuse scores outside [0, 1] for a calibrator of probabilities; a bare map takes any."""
+    """Refuse scores outside [0, 1] for a calibrator of probabilities."""
     fitted = to_fitted_map(calibrator)
     known = None if fitted is None else fitted.expects
     if known is None or not known.probabilities:
@@ -370,7 +370,7 @@ def _refuse_other_kind(calibrator: Any, **tables: ScoreTable) -> None:
 
 
 def _check_table(table: Any, name: str) -> None:
-    """Refuse what is no table, and an empty one."""
+    """Refuse anything but a table with rows."""
     if not isinstance(table, ScoreTable):
         raise InputError(
             f"{name} must be a ScoreTable, but {type(table).__name__} came. Make one by "
@@ -381,7 +381,7 @@ def _check_table(table: Any, name: str) -> None:
 
 
 def check_least(least: Any, most: float = 1.0) -> float:
-    """The least change that matters, which must be a number from 0 to ``most``."""
+    """The least change that matters, a number from 0 to ``most``; others are refused."""
     limit = Number(0.0, most)
     if not limit.allows(least):
         raise ParameterError(f"least must be {limit}, but {least!r} came.")
@@ -389,7 +389,7 @@ def check_least(least: Any, most: float = 1.0) -> float:
 
 
 def _refuse_raw_scale(scale: str) -> None:
-    """Refuse the raw scale where probabilities are compared."""
+    """Refuse scale="raw" where probabilities are compared."""
     if scale == "raw":
         raise ParameterError(
             "with a calibrator its probabilities are compared, so scale must be 'auto' or 'logit', "
@@ -398,7 +398,8 @@ def _refuse_raw_scale(scale: str) -> None:
 
 
 def _reads_logits(reference: ScoreTable, new: ScoreTable, scale: str) -> tuple[bool, list[str]]:
-    """Whether the logits of scores are compared, and a note where the tables look different."""
+    """Whether logits are compared, or the scores themselves; and a note where the tables differ in
+    kind."""
     inside = [table.looks_like_probabilities for table in (reference, new)]
     if scale == "logit" and not all(inside):
         raise InputError(
@@ -425,7 +426,7 @@ def _reads_logits(reference: ScoreTable, new: ScoreTable, scale: str) -> tuple[b
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClassDrift(PrintsAsTable, Frozen):
-    """Whether the classes still come as often as a calibrator says. Prints as a table.
+    """Whether a calibrator of several classes is still right. Prints as a table.
 
     Attributes
     ----------
@@ -457,7 +458,7 @@ class ClassDrift(PrintsAsTable, Frozen):
         return tuple(label for label, p in pairs if p <= self.level)
 
     def in_words(self, names: ClassNames | None = None) -> tuple[str, str]:
-        """What was found, and what to do; what is wrong with the scores themselves comes first."""
+        """What was found, and what to do, in two sentences."""
         found, todo = self._change_in_words()
         if self.look is None or not self.look.useless:
             return found, todo
@@ -467,7 +468,7 @@ class ClassDrift(PrintsAsTable, Frozen):
         return f"{first} {found}", todo
 
     def _change_in_words(self) -> tuple[str, str]:
-        """What was found, and what to do, where nothing is wrong with the scores."""
+        """What was found, and what to do, if the scores themselves are sound."""
         k, changed = len(self.classes), self.found
         smallest = f"smallest {sure_p(min(self.adjusted))}, by Holm's step-down"
         if not changed:
@@ -512,7 +513,7 @@ class ClassDrift(PrintsAsTable, Frozen):
         return ResultTable(columns, rows, [below, *self._notes()])
 
     def _notes(self) -> list[str]:
-        """Notes on some classes or on all; only first sentences, as the rest is for one score."""
+        """The notes of all classes, those in common once."""
         said: dict[str, list[str]] = {}
         for label, drift in zip(self.classes, self.drifts, strict=True):
             for note in drift.notes:
@@ -622,7 +623,7 @@ def check_class_drift(
 
 
 def _reference_of_class(fitted: Fitted, column: int) -> Fitted:
-    """A calibrator that gives one class's probability, with the facts of the fit of that class."""
+    """A calibrator of one class's probability, with facts on the fit of that class."""
     facts = fitted.provenance
     known = {name: facts[name] for name in ("weight", "effective_size") if name in facts}
     classes = facts.get("class_weights")
@@ -638,7 +639,7 @@ def _reference_of_class(fitted: Fitted, column: int) -> Fitted:
 
 
 class DriftTest(NamedTuple):
-    """One of the three tests: intercept, slope given that, shape given both."""
+    """The test of intercept, slope or shape."""
 
     name: str
     statistic: float
@@ -647,7 +648,7 @@ class DriftTest(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """Shares of positives.
+    """Shares of positives: of the reference, expected in the new table, and seen in it.
 
     ``reference`` is that of the reference (None if not known), ``expected`` what the new table
     would have if only its scores had changed, and ``new`` what it has.
@@ -718,7 +719,7 @@ class Drift(Frozen):
 
     @property
     def wrong_way(self) -> bool:
-        """Whether the new scores run the wrong way, or what mends them has a slope below 0."""
+        """Whether the new scores run the wrong way, or mending them would turn them round."""
         turned = self.look is not None and self.look.found == "wrong way"
         falls = self.calibrated and self.recommendation == "refit" and self.line[1] <= -1.0
         return turned or falls
@@ -869,7 +870,7 @@ LEFT = ("what changes", "remedy")
 
 
 def drift_table(drift: Drift) -> list[str]:
-    """The lines of the table that a drift prints: each test, and the remedy for what it finds."""
+    """The lines of a drift's table: a test and its remedy in each."""
     changes = [("nothing", "", "", "")]
     for test in drift.tests:
         figures = (f"{test.statistic:.2f}", str(test.df), shown_p(test.p_value))
@@ -882,7 +883,7 @@ def drift_table(drift: Drift) -> list[str]:
 
 
 def drift_facts(drift: Drift) -> list[str]:
-    """The lines below a drift's table: sizes, rates, how far the scores moved, and the notes."""
+    """The lines below a drift's table: sizes, rates, and notes."""
     old, new = drift.weights
     rates = drift.rates
     sizes = f"weight {new:,.10g}" if old is None else f"weight {old:,.10g} then, {new:,.10g} now"
@@ -900,7 +901,8 @@ def drift_facts(drift: Drift) -> list[str]:
 def drift_in_words(
     drift: Drift, doer: str = "drift.update(calibrator)", names: LabelNames | None = None
 ) -> tuple[str, str]:
-    """What was found, and what to do; ``doer`` is what does it, ``names`` are those of the labels.
+    """What was found, and what to do, in two sentences. ``doer`` is the call or command that does
+    it.
 
     Scores that run the wrong way, or say nothing, come first: nothing is to be fitted then.
     """
@@ -921,7 +923,7 @@ def drift_in_words(
 
 
 def _change_in_words(drift: Drift, doer: str) -> tuple[str, str]:
-    """What was found, and what to do, where nothing is wrong with the scores."""
+    """What was found, and what to do, if the scores themselves are sound."""
     sure, moved = sure_p(drift.p_value), f"{drift.change:.2g}"
     if drift.recommendation == "none" and not drift.found:
         found = f"No change was found ({sure}): what differs is within chance."
@@ -971,7 +973,8 @@ SAME = 1e-9
 def cells_in_common(
     reference: ScoreTable, new: ScoreTable, by_logit: bool, weights: str
 ) -> tuple[Group, Group, list[str]]:
-    """The cells of both tables in the range of scores that they share, and notes on the rest."""
+    """The cells of two tables in the range of scores that both have, and notes on rows that are
+    left out."""
     tables = [reference, new]
     if by_logit:
         ends = [table.inner_interval or (0.0, 1.0) for table in tables]
@@ -1011,7 +1014,8 @@ def cells_in_common(
 
 
 def cells_on_map_logits(new: ScoreTable, map_: Map, weights: str) -> tuple[Group, list[str]]:
-    """The cells of a table, with the logits of a map as their z, and notes on rows left out."""
+    """The cells of a table by the logit of a map's probability, and notes on rows that are left
+    out."""
     table = new.through(map_)
     notes = []
     if map_.looks_like_probabilities and not new.looks_like_probabilities:
@@ -1042,7 +1046,7 @@ def cells_on_map_logits(new: ScoreTable, map_: Map, weights: str) -> tuple[Group
 
 
 def _table_of_logits(table: ScoreTable, clip: tuple[float, float]) -> ScoreTable:
-    """The table with the logits of its scores, which are first moved into an interval."""
+    """The table with logits for scores, the scores first clipped to an interval."""
     return replace(
         table, scores=read_only(in_blocks(lambda s: logit(np.clip(s, *clip)), table.scores))
     )
@@ -1076,7 +1080,7 @@ def _group_of_table(table: ScoreTable, weights: str) -> Group:
 
 
 def _spread_of_class(weight: Array, square: Array, part: Index, usual: float) -> Array:
-    """Σw²/Σw of a class in each part, for every cell."""
+    """Σw²/Σw of a class, for each cell by the part of the table it is in."""
     total = float(weight.sum())
     whole = float(square.sum()) / total if total else usual
     top, bottom = np.bincount(part, square), np.bincount(part, weight)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -38,7 +38,7 @@ RED, AMBER = 0.01, 0.05
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MasterScale(PrintsAsTable, Frozen):
-    """Grades of probability, the best (the least risk) first.
+    """Grades of risk: ranges of probability with names, the least risk first.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class MasterScale(PrintsAsTable, Frozen):
         boundaries: Any = None,
         names: Any = None,
     ) -> Self:
-        """A master scale of so many grades, or with these boundaries.
+        """A master scale of so many grades, or with given boundaries.
 
         Parameters
         ----------
@@ -195,18 +195,20 @@ class MasterScale(PrintsAsTable, Frozen):
         adjusted = np.ones((3, count))
         for corrected, values in zip(adjusted, (low, exact, high), strict=True):
             corrected[some] = holm_adjusted(values[some].tolist())
-        columns = np.array((n, d, predicted, rate, low, exact, *adjusted)).T.tolist()
         tail = (1.0 - confidence) / 2.0
-        plain = (GradeRow(name, *row) for name, row in zip(self.names, columns, strict=True))
-        rows = tuple(
-            replace(
-                row,
-                clopper_pearson=_exact_interval(row.rows, row.positive, tail),
-                jeffreys_interval=_jeffreys_interval(row.rows, row.positive, tail),
-                light=_light(row.jeffreys, row.positive),
-            )
-            for row in plain
+        clopper = clopper_pearson(n.astype(np.float64), d / np.maximum(n, 1.0), tail)
+        least, most = (betaincinv(d + 0.5, n - d + 0.5, end) for end in (tail, 1.0 - tail))
+        jeffreys = np.where(d > 0.0, least, 0.0), np.where(d < n, most, 1.0)
+        # without positives nothing says that the prediction is too low
+        lights = np.select([(low > AMBER) | (d == 0.0), low > RED], ["green", "amber"], "red")
+        columns = zip(
+            self.names,
+            *np.array((n, d, predicted, rate, low, exact, *adjusted)).tolist(),
+            *(zip(*np.array(ends).tolist(), strict=True) for ends in (clopper, jeffreys)),
+            lights.tolist(),
+            strict=True,
         )
+        rows = tuple(GradeRow(*row) for row in columns)
         return GradeChecks(self, rows, float(level), float(confidence))
 
     def _table(self) -> ResultTable:
@@ -223,7 +225,7 @@ class MasterScale(PrintsAsTable, Frozen):
 
 @dataclass(frozen=True)
 class GradeRow:
-    """One grade of a check.
+    """What a check found in one grade.
 
     Attributes
     ----------
@@ -314,31 +316,8 @@ class GradeChecks(PrintsAsTable, Frozen):
 # --- inside -------------------------------------------------------------------------------------
 
 
-def _exact_interval(n: float, d: float, tail: float) -> Span:
-    """Clopper and Pearson's limits of the rate; 0 and 1 where there are no rows."""
-    low, high = clopper_pearson(np.array(n), np.array(d / max(n, 1.0)), tail)
-    return float(low), float(high)
-
-
-def _jeffreys_interval(n: float, d: float, tail: float) -> Span:
-    """The middle of Beta(d + ½, n − d + ½), from 0 where d = 0 and to 1 where d = n."""
-    low, high = (float(betaincinv(d + 0.5, n - d + 0.5, end)) for end in (tail, 1.0 - tail))
-    return low if d > 0.0 else 0.0, high if d < n else 1.0
-
-
-def _light(p_value: float, positive: float) -> str:
-    """The light of a grade; without positives nothing says that the prediction is too low.
-
-    >>> _light(0.06, 3.0), _light(0.05, 3.0), _light(0.01, 3.0), _light(0.001, 0.0)
-    ('green', 'amber', 'red', 'green')
-    """
-    if p_value > AMBER or not positive:
-        return "green"
-    return "amber" if p_value > RED else "red"
-
-
 def _read_boundaries(grades: int, given: Any) -> Array:
-    """Checked boundaries; by default even on the log-odds."""
+    """The boundaries of grades, checked; by default evenly spaced in log-odds."""
     if given is None:
         count = check_whole("grades", grades, 2)
         low, high = logit(np.array(DEFAULT_RANGE))
@@ -356,7 +335,7 @@ def _read_boundaries(grades: int, given: Any) -> Array:
 
 
 def _read_names(given: Any, count: int) -> tuple[str, ...]:
-    """Checked names of grades; by default letters, or numbers where there are too many grades."""
+    """The names of grades, checked; by default letters or numbers."""
     if given is None:
         return tuple(LETTERS[:count] if count <= len(LETTERS) else map(str, range(1, count + 1)))
     names = tuple(map(str, given))

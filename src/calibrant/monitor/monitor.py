@@ -145,7 +145,7 @@ class Monitor:
             self._state = replace(self._state, fingerprint=fingerprint(map_))
 
     def _set_calibrator(self, calibrator: Any) -> Map:
-        """Watch the probabilities of a calibrator; the labels of the rows are its labels."""
+        """Watch a calibrator's probabilities, and take over its labels; its map."""
         map_, known = map_of_one_score(calibrator), to_fitted_map(calibrator)
         self._fitted = known or Fitted(map_, (0, 1), 1)
         if known is not None and self._state.classes is None:
@@ -153,7 +153,7 @@ class Monitor:
         return map_
 
     def _required_calibrator(self) -> Fitted:
-        """The calibrator; refused where the monitor has none."""
+        """The calibrator of the monitor; an InputError where it has none."""
         if self._fitted is None:
             raise InputError(
                 "scores need a calibrator, but this monitor has none. Pass probabilities: "
@@ -170,7 +170,7 @@ class Monitor:
         self._reset_lock()
 
     def _reset_lock(self) -> None:
-        """Start without a lock.
+        """Begin without a lock, as after pickle.
 
         Each process makes one of its own. A forked process would wait for ever for a thread that
         held the lock, since it does not have that thread.
@@ -180,7 +180,7 @@ class Monitor:
 
     @contextmanager
     def _one_batch(self) -> Iterator[None]:
-        """A batch at a time: wait until the batches of other threads are taken."""
+        """Let one thread at a time take a batch."""
         own = (os.getpid(), threading.get_ident())
         with self._locks.setdefault(own[0], threading.RLock()):
             if self._updater == own:  # a signal handler, or rows that are made when they are read
@@ -287,7 +287,8 @@ class Monitor:
             return self._add_batch(batch, known, positive)
 
     def _read_labels(self, classes: Any, pos_label: Any) -> tuple[tuple[Label, ...], Label]:
-        """The two labels and the positive one of a table; other labels than before are refused."""
+        """The two labels and the positive one of a table; refused if they are not those of the
+        monitor."""
         state = self._state
         before = state.classes or (0, 1)
         positive = before[1] if state.pos_label is None else state.pos_label
@@ -304,7 +305,7 @@ class Monitor:
         return before, positive
 
     def _read_table(self, table: ScoreTable, scores: bool) -> ScoreTable:
-        """A table of probabilities; of scores where old rows are the reference."""
+        """The table that the monitor watches: of probabilities, or of scores beside old rows."""
         if self._state.band is not None or not scores:
             if scores != (self._state.band is not None):
                 raise InputError("with old rows as the reference, tables hold scores: scores=True.")
@@ -318,7 +319,7 @@ class Monitor:
         return replace(made, error=error, made=table.made)
 
     def _check_segments(self, segments: Any) -> None:
-        """Refuse segments that are not watched, and their absence where they are."""
+        """Refuse segments that the monitor does not watch, and their absence where it does."""
         refuse_several_columns(segments)
         if self._state.by_segment != (segments is not None):
             came = "they came without it" if segments is not None else "none came"
@@ -328,14 +329,14 @@ class Monitor:
     def _add_batch(
         self, batch: NewRows, classes: tuple[Label, ...], pos_label: Label | None
     ) -> MonitorReading:
-        """Add a batch to the evidence, and say what it is now."""
+        """Add a batch to the evidence; the reading after it."""
         if not batch.table:
             raise InputError("a batch must hold rows with a weight above 0, but it has none.")
         self._state = replace(self._state.after(batch), classes=classes, pos_label=pos_label)
         return self.reading
 
     def _read_rows_of_batch(self, y: Any, p: Any, scores: Any, sample_weight: Any) -> Rows:
-        """The rows with their probabilities, or with scores where old rows are the reference."""
+        """The rows that the monitor watches: with probabilities, or with scores beside old rows."""
         if (p is None) == (scores is None):
             raise InputError("pass either the probabilities p, or scores=..., and not both.")
         state = self._state
@@ -367,7 +368,7 @@ class Monitor:
 
     @property
     def windows(self) -> tuple[Window, ...]:
-        """Sums over time, for charts: a window for each batch. Older windows are joined."""
+        """Sums over time for charts, one window for each batch; older ones are joined."""
         return self._state.windows
 
     @property
@@ -382,7 +383,7 @@ class Monitor:
 
     @property
     def segments(self) -> tuple[SegmentReading, ...]:
-        """What is said of each segment now; empty without ``by_segment``."""
+        """The reading of each segment; empty without ``by_segment``."""
         return segment_readings(self._state)
 
     def drift(self) -> Drift:
@@ -423,7 +424,7 @@ class Monitor:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], reference: Any = None) -> Self:
-        """A monitor from what `to_dict` gave; see `load`."""
+        """A monitor in the state that `to_dict` gave."""
         check_version(document, FORMAT, VERSION, "the state of a monitor")
         made = cls()
         try:
@@ -457,7 +458,7 @@ class Monitor:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], reference: Any = None) -> Self:
-        """Go on from a file that `save` wrote.
+        """A monitor in the state that `save` wrote.
 
         ``reference`` is the calibrator, if scores are to be passed; it must be the same one.
         """
@@ -538,7 +539,7 @@ class MonitorReading:
 
 
 def reading_of_state(state: MonitorState) -> MonitorReading:
-    """The reading of a monitor in this state."""
+    """The reading that follows from a state."""
     if state.watched is None:
         return MonitorReading(None, 1.0, 1.0, 0, "", "shift", (0.0, 1.0), 0.0, 0.0, "none")
     worst = 0.0 if state.impossible else math.exp(-state.peak)
@@ -565,7 +566,7 @@ def reading_of_state(state: MonitorState) -> MonitorReading:
 
 
 def _stake_multiple(evidence: float) -> float:
-    """How many times its stake a bet is worth, from the logarithm of that; e⁷⁰⁰ at most."""
+    """How many times its stake a bet is worth, given the logarithm; cut at e⁷⁰⁰."""
     return math.exp(min(evidence, 700.0))
 
 
@@ -601,7 +602,7 @@ class SegmentReading:
 
 
 def segment_readings(state: MonitorState) -> tuple[SegmentReading, ...]:
-    """The readings of all segments, in the order in which they came.
+    """The reading of each segment, in the order in which they came.
 
     A segment has an alarm of its own if its share of the evidence has been enough by itself.
     """
@@ -632,8 +633,8 @@ def segment_readings(state: MonitorState) -> tuple[SegmentReading, ...]:
 def reading_in_words(
     reading: MonitorReading, doer: str = "monitor.drift().update(calibrator)"
 ) -> list[str]:
-    """What was found, since when and where, and what to do. ``doer`` is the call or command that
-    does it."""
+    """A reading in sentences: what was found, since when, and what to do. ``doer`` is the call or
+    command that does it."""
     if not reading.since:
         return ["No rows have come yet."]
     sure = sure_p(reading.p_value)
@@ -653,13 +654,13 @@ def reading_in_words(
 
 
 def batch_counts(batches: int, rows: int) -> str:
-    """How many batches and rows came, in words."""
+    """The numbers of batches and rows, in words."""
     counts = ((batches, "batch", "batches"), (rows, "row", "rows"))
     return ", ".join(f"{n:,} {one if n == 1 else many}" for n, one, many in counts)
 
 
 def _change_in_words(reading: MonitorReading) -> str:
-    """What the likeliest change did to the log-odds."""
+    """A phrase: what the likeliest change did to the log-odds."""
     way = "up" if reading.shift > 0 else "down"
     if reading.change == "shift":
         return f"all log-odds went {way} by about {abs(reading.shift):g}"
@@ -679,7 +680,7 @@ FORMAT, VERSION = "calibrant-monitor", 1
 
 
 def state_from_document(document: Mapping[str, Any]) -> MonitorState:
-    """The state that `Monitor.to_dict` gave; an error where the document is damaged."""
+    """The state in a document of `Monitor.to_dict`; an error if it is damaged."""
     watched, alarm, band = (document[name] for name in ("watched", "alarm", "band"))
     classes, positive = document["classes"], document["pos_label"]
     if positive is not None:
@@ -739,7 +740,7 @@ def _check_counts(state: MonitorState) -> None:
 
 
 def _read_evidence(given: Mapping[str, Any]) -> Evidence:
-    """The evidence in a document, where None stands for the logarithm of a wealth of 0."""
+    """The evidence in a document."""
     wealth, best = (
         np.array([-np.inf if value is None else _read_number(value) for value in given[name]])
         for name in ("wealth", "best")
@@ -773,26 +774,26 @@ def _read_window(given: Mapping[str, Any]) -> Window:
 
 
 def _read_numbers(values: Any, low: float = -math.inf) -> Array:
-    """Numbers of at least ``low``."""
+    """A list of numbers in a document, each at least ``low``."""
     return np.array([_read_number(value, low) for value in values], dtype=np.float64)
 
 
 def _read_choice(value: Any, allowed: tuple[Any, ...]) -> Any:
-    """A value that is one of those allowed, and of the same type."""
+    """A value in a document that must be one of some."""
     if not any(type(value) is type(one) and value == one for one in allowed):
         raise ValueError(f"one of {allowed} must be there, but {brief(value)} is")
     return value
 
 
 def _read_text(value: Any) -> str:
-    """A text."""
+    """A text in a document."""
     if type(value) is not str:
         raise ValueError(f"a text must be there, but {brief(value)} is")
     return value
 
 
 def _read_number(value: Any, low: float = -math.inf, high: float = math.inf) -> float:
-    """A finite number between two limits."""
+    """A finite number in a document, between two limits."""
     fine = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not fine or not math.isfinite(value) or not low <= value <= high:
         raise ValueError(f"a number from {low:g} to {high:g} must be there, but {brief(value)} is")
@@ -800,7 +801,7 @@ def _read_number(value: Any, low: float = -math.inf, high: float = math.inf) -> 
 
 
 def _read_count(value: Any) -> int:
-    """A whole number from 0 on."""
+    """A whole number in a document, from 0 on."""
     if type(value) is not int or value < 0:
         raise ValueError(f"a count must be there, but {brief(value)} is")
     return value
@@ -831,14 +832,14 @@ BY_SEGMENT, AT_FIRST = 0.5, 0.5
 
 @dataclass(frozen=True)
 class Watched:
-    """Which changes are watched for: borders of the parts of the scale, and where lines turn."""
+    """The changes that are watched for, as the first batch decided."""
 
     borders: Array
     centre: float
 
     @classmethod
     def of_first_batch(cls, p: Array) -> Watched:
-        """What to watch: tenths of the first batch's probabilities, and their mean log-odds.
+        """The changes to watch for, given the probabilities of the first batch.
 
         Probabilities are known before the labels, so they may decide what is bet on. If the batch
         has too few different probabilities, borders are fixed ones.
@@ -850,13 +851,13 @@ class Watched:
         return cls(np.unique([0.0, *borders.tolist(), 2.0]), centre)
 
     def alternatives(self, *, only_shifts: bool = False) -> Alternatives:
-        """The changes that are bet on."""
+        """The changes to bet on."""
         return Alternatives.of(self.borders, only_shifts=only_shifts)
 
 
 @dataclass(frozen=True)
 class SegmentEvidence:
-    """The evidence in one segment, and its share of the first 1."""
+    """The evidence in one segment, and the share of the stake that it began with."""
 
     share: float
     evidence: Evidence
@@ -864,14 +865,14 @@ class SegmentEvidence:
 
 @dataclass(frozen=True)
 class Alarm:
-    """The first batch after which the evidence was enough, and when that was."""
+    """The batch that raised the alarm, and when that was."""
 
     batch: int
     when: str
 
 
 class NewRows(NamedTuple):
-    """New rows: a table of probabilities or scores, and that of each segment that has rows.
+    """A batch: its table, and the table of each segment.
 
     ``heaviest`` is the largest weight of a row.
     """
@@ -884,7 +885,7 @@ class NewRows(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """A hash that is the same for the same rows in any order."""
+        """A hash of the rows, whatever their order."""
         columns = (self.table.scores, self.table.negative, self.table.positive)
         return hashlib.sha256(b"".join(column.tobytes() for column in columns)).hexdigest()[:16]
 
@@ -950,7 +951,7 @@ class MonitorState:
 
     @property
     def alpha_parts(self) -> float:
-        """Into how many equal parts alpha is divided, of which the bets get one.
+        """Into how many equal parts alpha is divided; the bets get one of them.
 
         A band of old rows may itself be wrong. That takes half of alpha, and half is left.
         """
@@ -958,12 +959,12 @@ class MonitorState:
 
     @property
     def enough(self) -> float:
-        """The ln of the evidence that raises the alarm."""
+        """The natural logarithm of the evidence that raises the alarm."""
         return math.log(self.alpha_parts / self.alpha)
 
     @property
     def total(self) -> float:
-        """ln of all evidence now: the mean of that about all rows and of that about segments."""
+        """The natural logarithm of all evidence, about all rows and about segments."""
         if not self.by_segment:
             return self.evidence.total
         shares = [(one.share, one.evidence.total) for one in self.segments.values()]
@@ -975,8 +976,8 @@ class MonitorState:
         return float(np.logaddexp(of_all, of_segments))
 
     def bounds(self, table: ScoreTable) -> NullBounds:
-        """The probabilities that are claimed for a table's scores, and how far the truth may be
-        from them."""
+        """The claimed probabilities of a table, and the limits of what still agrees with the
+        claim."""
         p = low = high = table.scores
         if self.band is not None:
             p, low, high = self.band.at(p)
@@ -1031,7 +1032,7 @@ class MonitorState:
     def _gains(
         self, table: ScoreTable, watched: Watched, alternatives: Alternatives, heaviest: float
     ) -> Array:
-        """By how much the logarithm of each alternative's wealth grows with a table.
+        """What a table adds to the logarithm of each alternative's wealth.
 
         The factor of a bet is raised to the row's share of the heaviest weight, at most 1: so still
         nobody can expect to win.
@@ -1070,7 +1071,7 @@ SUMS = ("weight", "positive", "predicted", "variance")
 
 @dataclass(frozen=True)
 class Window:
-    """The sums of some batches that came one after another.
+    """Sums over one batch, or over several that came one after another.
 
     Attributes
     ----------
@@ -1096,7 +1097,7 @@ class Window:
 
     @classmethod
     def of(cls, batch: int, when: str, evidence: float, table: ScoreTable) -> Self:
-        """The window of one batch, a table of probabilities."""
+        """The window of one batch."""
         p, weight = table.scores, table.weight
         cell = np.searchsorted(EDGES, p, side="right")
         columns = (weight, table.positive, weight * p, weight * p * (1.0 - p))
@@ -1107,14 +1108,14 @@ class Window:
         return cls(batch, batch, when, when, evidence, *sums)
 
     def table(self) -> ScoreTable:
-        """The cells as a table, each at its mean prediction."""
+        """The window as a table, each cell at its mean prediction."""
         at = self.weight > 0.0
         n, n1 = self.weight[at], self.positive[at]
         return ScoreTable.from_counts(np.clip(self.predicted[at] / n, 0.0, 1.0), n - n1, n1)
 
 
 def joined_windows(windows: Sequence[Window]) -> Window:
-    """One window of several that came one after another."""
+    """One window made of several."""
     first, last = windows[0], windows[-1]
     sums = (np.sum([getattr(window, name) for window in windows], axis=0) for name in SUMS)
     return Window(first.first, last.last, first.since, last.until, last.evidence, *sums)
@@ -1150,7 +1151,8 @@ BLOCK = 4096
 
 
 class Alternatives(NamedTuple):
-    """What may have happened to the log-odds, one alternative in each place of the arrays.
+    """The changes that are bet on, in columns: shift and slope of the log-odds, and for which
+    probabilities.
 
     For probabilities in [low, high) the log-odds z become centre + slope·(z − centre) + shift;
     others stay. ``prior`` is the share of the first 1 that each starts with.
@@ -1164,7 +1166,8 @@ class Alternatives(NamedTuple):
 
     @classmethod
     def of(cls, borders: Array, *, only_shifts: bool = False) -> Self:
-        """Shifts of all rows, turns of the line, and shifts of the parts between some borders."""
+        """All changes that are bet on: shifts of all rows, slopes, and shifts of parts of the
+        scale."""
         both = [sign * size for size in SHIFTS for sign in (1.0, -1.0)]
         found = [(shift, 1.0, 0.0, math.inf, ALL) for shift in both]
         if not only_shifts:
@@ -1183,32 +1186,32 @@ class Alternatives(NamedTuple):
         return cls(*columns)
 
     def part(self, place: int) -> tuple[float, float]:
-        """The probabilities that one of them is about."""
+        """The probabilities that a change is about."""
         return float(self.low[place]), min(float(self.high[place]), 1.0)
 
     @property
     def kinds(self) -> NDArray[np.str_]:
-        """What each is about: all rows alike ("shift"), the "slope", or a "part" of the scale."""
+        """The kind of each change: "shift" of all rows, "slope", or "part" of the scale."""
         whole = np.isinf(self.high)
         return np.where(whole, np.where(self.slope == 1.0, "shift", "slope"), "part")
 
 
 class NullBounds(NamedTuple):
-    """The probabilities of a batch that are claimed, and how far the truth may be from them."""
+    """The claimed probabilities of a batch, and the limits of what still agrees with the claim."""
 
     p: Array
     low: Array
     high: Array
 
     def impossible(self, negative: Array, positive: Array) -> bool:
-        """Whether an event came that has no probability under any allowed truth."""
+        """Whether something came that the claim gives no chance at all."""
         return bool(positive[self.high <= 0.0].any() or negative[self.low >= 1.0].any())
 
 
 def batch_gains(
     alternatives: Alternatives, centre: float, bounds: NullBounds, negative: Array, positive: Array
 ) -> Array:
-    """By how much ln(wealth) of each alternative grows with a batch.
+    """What a batch adds to the logarithm of each alternative's wealth.
 
     The truth may be anything from low to high. An alternative above that range bets against high,
     one below it bets against low, and one inside does not bet. So no alternative can expect to win,
@@ -1236,7 +1239,7 @@ def batch_gains(
 
 
 def starting_share(batch: int) -> float:
-    """The share of the first 1 that the alternatives get which begin with a batch.
+    """The share of the stake that bets get which begin with this batch.
 
     It is 1/((t + 1)·ln²(t + 1)), scaled to a sum of 1 over all t ≥ 1. Half goes to the first batch.
     The thousandth starts with so little that it costs no more than 13 in ln(wealth).
@@ -1249,7 +1252,7 @@ def starting_share(batch: int) -> float:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The wealth of all alternatives after some batches.
+    """The wealth of all bets after some batches.
 
     Attributes
     ----------
@@ -1280,8 +1283,8 @@ class Evidence:
         return cls(nothing, nothing, np.zeros(count, np.int64))
 
     def after(self, gains: Array, prior: Array) -> Self:
-        """The evidence after one more batch, which multiplied the wealth of each alternative by
-        exp(gains)."""
+        """The evidence after one more batch. ``gains`` are what it adds to the logarithm of each
+        wealth."""
         batch = self.batches + 1
         share = starting_share(batch)
         begun = np.logaddexp(self.wealth, np.log(share * prior))
@@ -1298,16 +1301,16 @@ class Evidence:
 
     @property
     def total(self) -> float:
-        """The logarithm of all wealth together: 0 at first."""
+        """The natural logarithm of all wealth together; 0 at first."""
         with np.errstate(divide="ignore"):
             return float(logsumexp(np.append(self.wealth, np.log(self.waiting))))
 
     def shares(self) -> Array:
-        """How the wealth is spread over the alternatives: what speaks for each."""
+        """The share of the wealth that each alternative has."""
         return np.exp(self.wealth - logsumexp(self.wealth)) if self.batches else np.exp(self.wealth)
 
     def leader(self, prior: Array) -> int:
-        """The number of the alternative whose best beginning explains most."""
+        """The number of the alternative that explains the rows best."""
         return int(np.argmax(self.best + np.log(prior)))
 
     def to_dict(self) -> dict[str, Any]:

@@ -61,14 +61,16 @@ ARMIJO, HIDDEN, HIDDEN_STEPS = 1e-4, 1e-12, 3
 
 @dataclass(frozen=True)
 class BinaryLikelihood:
-    """ln L of the rate t of positives: Σ w·ln(t·r + (1 − t)·q), r = p/π and q = (1 − p)/(1 − π)."""
+    """The log-likelihood of a rate t of positives: Σ w·ln(t·r + (1 − t)·q), with r = p/π and q = (1
+    − p)/(1 − π)."""
 
     r: Array
     q: Array
     w: Array
 
     def at(self, s: float) -> tuple[float, float, float]:
-        """ln L at the rate t = σ(s), its derivative by t, and minus the second derivative."""
+        """The log-likelihood at the rate t = σ(s), its slope by t, and minus its second
+        derivative."""
         t, u = _sigmoid_pair(s)
         m = u * self.q + t * self.r
         with np.errstate(over="ignore"):
@@ -76,13 +78,13 @@ class BinaryLikelihood:
             return float(self.w @ np.log(m)), float(self.w @ ratio), float(self.w @ ratio**2)
 
     def __call__(self, s: float) -> tuple[float, float]:
-        """ln L at σ(s) and its derivative by s."""
+        """The log-likelihood at the rate σ(s), and its slope by s."""
         value, slope, _ = self.at(s)
         return value, slope * math.prod(_sigmoid_pair(s))
 
 
 def rate_at(s: float) -> float:
-    """The rate σ(s); 0 and 1 themselves at the ends.
+    """The rate σ(s); exactly 0 and 1 at the ends of the search.
 
     >>> rate_at(LEAST), rate_at(0.0), rate_at(MOST)
     (0.0, 0.5, 1.0)
@@ -91,7 +93,7 @@ def rate_at(s: float) -> float:
 
 
 def most_likely_logit(two: BinaryLikelihood, start: float) -> tuple[float, int]:
-    """The logit of the rate at which the likelihood is largest, and the evaluations it took."""
+    """The logit of the most likely rate, and how many evaluations that took."""
     evaluations = 0
 
     def slope(s: float) -> tuple[float, float]:
@@ -110,7 +112,7 @@ def most_likely_logit(two: BinaryLikelihood, start: float) -> tuple[float, int]:
 def rate_interval(
     likelihood: Sloped, s: float, curve: tuple[float, float], drop: float
 ) -> tuple[float, float]:
-    """The rates on both sides of σ(s) at which ln L is ``drop`` below its largest value.
+    """The rates on both sides of the best at which the log-likelihood has fallen by ``drop``.
 
     ``curve`` is the slope by the rate, and minus the curvature, from which the search begins. An
     end is 0 or 1 where ln L is not yet so low there.
@@ -133,12 +135,12 @@ def rate_interval(
 
 
 def logit_of(rate: float) -> float:
-    """The logit of a rate, cut to the ends at which `rate_at` is 0 or 1."""
+    """The logit of a rate, cut to the ends of the search."""
     return min(max(float(logit(np.array(rate))), LEAST), MOST)
 
 
 def _guessed_ends(s: float, curve: tuple[float, float], drop: float) -> tuple[float, float]:
-    """The logits at which the parabola through the optimum has fallen by ``drop``."""
+    """A first guess of the interval's ends, as logits, by a parabola."""
     t = _sigmoid_pair(s)[0]
     slope, bend = curve
     if not 0.0 < bend < 1e200:
@@ -156,7 +158,7 @@ def _sigmoid_pair(s: float) -> tuple[float, float]:
 
 
 def _root_of_falling(function: Sloped, low: float, high: float, start: float) -> float:
-    """Where a falling function crosses zero, by Newton's method inside a shrinking bracket.
+    """The zero of a falling function, by Newton's method within a bracket.
 
     The bracket is halved whenever Newton would leave it or its steps grow.
     """
@@ -182,13 +184,13 @@ def _root_of_falling(function: Sloped, low: float, high: float, start: float) ->
 
 @dataclass(frozen=True)
 class ClassLikelihood:
-    """Σ w·ln(ratio @ t) of the rates t of k classes, ratio = p/π of shape (n, k), Σw = 1."""
+    """The log-likelihood of the rates of k classes."""
 
     ratio: Array
     w: Array
 
     def most_likely(self, start: Array) -> tuple[Array, int]:
-        """The rates at which the likelihood is largest, and how many rounds the search took.
+        """The most likely rates, and how many rounds the search took.
 
         With −ln L + Σt in place of −ln L the optimum sums to one by itself, so that t ≥ 0 is the
         only condition left (Kim, Carbonetto, Stephens and Anitescu 2020). Newton's method runs on
@@ -217,11 +219,8 @@ class ClassLikelihood:
         return t / t.sum(), rounds
 
     def _shortened_step(self, t: Array, gradient: Array, step: Array) -> tuple[Array, float]:
-        """The rates after the first of ever shorter steps that brings enough of its promised gain,
-        and its length.
-
-        If none of ten does, there is no step.
-        """
+        """The rates after the longest of ten steps that helps enough, and its length; length 0 if
+        none does."""
         value = self._objective(t)
         for halvings in range(10):
             length = 0.5**halvings
@@ -232,13 +231,13 @@ class ClassLikelihood:
         return t, 0.0
 
     def _objective(self, t: Array) -> float:
-        """Σt − ln L."""
+        """What is minimised: Σt − ln L."""
         with np.errstate(divide="ignore"):
             return float(t.sum() - self.w @ np.log(self.ratio @ t))
 
 
 class ProfileLikelihood:
-    """ln L of one class's rate, at the likeliest rates of the others; a function of its logit."""
+    """The log-likelihood of one class's rate, with the likeliest rates for all others."""
 
     def __init__(self, classes: ClassLikelihood, column: int, size: float, rates: Array) -> None:
         self.own = classes.ratio[:, column]
@@ -256,12 +255,12 @@ class ProfileLikelihood:
         return self.size * float(self.w @ np.log(m)), self.size * float(slope) * t * u
 
     def curve(self, s: float) -> tuple[float, float]:
-        """Slope and minus curvature by the rate, the shares of all others unchanged."""
+        """The slope and minus the curvature by the rate, if the others' shares stay."""
         return BinaryLikelihood(self.own, self.rest @ self.shares, self.size * self.w).at(s)[1:]
 
 
 def _off_the_border(shares: Array) -> Array:
-    """Shares that are all above 0: a search must not start at a share of 0."""
+    """The shares with those of 0 moved above 0, since a search cannot start there."""
     off = shares + 1e-9 * max(float(shares.sum()), 1e-9)
     return np.asarray(off / off.sum())
 
@@ -393,14 +392,14 @@ def _adjust_map(map_: Map, shift: Shift) -> Map:
 def _kind_of_map(
     map_: Map, labels: tuple[Any, ...] | None = None, rate: Any = None
 ) -> ProbabilityKind:
-    """What the probabilities of a map are about."""
+    """What the probabilities of a map are: of one class, of several, or of labels."""
     if not isinstance(map_, VectorMap):
         return ProbabilityKind(rate=rate)
     return ProbabilityKind(map_.n_classes, map_.distribution, labels, rate)
 
 
 def _adjust_fitted(calibrator: Any, given: GivenShift) -> Fitted:
-    """The fitted calibrator after a shift, which its provenance records."""
+    """The fitted calibrator after a shift, with a record of it."""
     refuse_models(calibrator)
     fitted: Fitted = calibrator.to_fitted()
     if not isinstance(fitted.rule, Map):
@@ -419,7 +418,7 @@ def _adjust_fitted(calibrator: Any, given: GivenShift) -> Fitted:
 
 
 def _adjust_probabilities(p: Any, given: GivenShift) -> Array:
-    """Probabilities after a shift, in the shape in which they came."""
+    """Probabilities after a shift."""
     matrix = to_matrix(p, "p")
     columns = matrix.shape[1] if matrix.ndim == 2 else 1
     target = getattr(given.target_rate, "rate", given.target_rate)
@@ -448,8 +447,8 @@ FACTS = ("weight", "positive_weight", "effective_size")
 
 
 def fit_information(facts: Mapping[str, Any]) -> float | None:
-    """The information n·rate·(1 − rate) in the rows of the fit, or in those of the last update if
-    they were fewer.
+    """How much the rows of the fit, or of the last update, tell of an intercept: n·rate·(1 − rate).
+    None where it is not known.
 
     An update has learned its shift from its own rows, however many the fit had.
     """
@@ -468,13 +467,12 @@ def fit_information(facts: Mapping[str, Any]) -> float | None:
 
 
 def positive_number(value: Any) -> float | None:
-    """The value of a file if it is a number above 0, else None."""
+    """The value as a float if it is a number above 0, else None."""
     return float(value) if Number(0.0, open=True).allows(value) else None
 
 
 def known_rate(fitted: Fitted) -> Any:
-    """The rate at which the probabilities are calibrated; None where the provenance does not say
-    it."""
+    """The base rate of a calibrator's probabilities; None where it is not known."""
     facts, many = fitted.provenance, isinstance(fitted.map, VectorMap)
     adjusted, updated = recorded_entries(facts, "prior"), recorded_entries(facts, "updated")
     last, update = (entries[-1] if entries else None for entries in (adjusted, updated))
@@ -717,12 +715,12 @@ def shift_to_mean(
     near = float(logit(np.array(target)) - logit(np.array(float(share @ clean))))
     shift = _root_of_falling(lacking, -FARTHEST_SHIFT, FARTHEST_SHIFT, near)
     after = shift_odds(clean, math.exp(shift))
-    figures = (_figures(values, share) for values in (clean, after))
+    figures = (_summary_figures(values, share) for values in (clean, after))
     return MeanShift(shift, math.exp(shift), target, *figures)
 
 
-def _figures(p: Array, share: Array) -> dict[str, float]:
-    """The mean, the least, the median and the largest of probabilities."""
+def _summary_figures(p: Array, share: Array) -> dict[str, float]:
+    """Mean, least, median and largest of some probabilities."""
     order = np.argsort(p, kind="stable")
     middle = int(np.searchsorted(np.cumsum(share[order]), 0.5 - 1e-12))
     ends = float(p[order[0]]), float(p[order[min(middle, len(p) - 1)]]), float(p[order[-1]])
@@ -733,19 +731,19 @@ def _figures(p: Array, share: Array) -> dict[str, float]:
 
 
 def _row_weights(sample_weight: Any, n: int) -> Array:
-    """Checked weights; 1 for each row where none came."""
+    """Weights of rows, checked; 1 for each where none came."""
     weight = read_weight(sample_weight, n)
     return np.ones(n) if weight is None else weight
 
 
 def _size_of_weights(weight: Array) -> float:
-    """How many rows of equal weight some weights are worth, (Σw)²/Σw²."""
+    """How many rows of equal weight some weights are worth."""
     share = weight / weight.max()  # squares of tiny weights would vanish
     return float(share.sum() ** 2 / (share @ share))
 
 
 def _warn_of_equal_rows(value: str) -> None:
-    """Warn that equal probabilities say little of a rate."""
+    """Warn that all probabilities are equal, and so tell little of a rate."""
     warnings.warn(
         f"all p are equal ({value}), so that they hardly tell how the rate has changed. Take rows "
         "whose probabilities differ.",
@@ -761,7 +759,7 @@ ADVICE = "Calibrate logits first; take labels that do not exclude each other one
 
 
 def read_distributions(p: Any) -> Array:
-    """Probabilities of shape (n, k) as float64, each row in [0, 1] with the sum 1, up to rounding.
+    """A matrix of probabilities as float64; rows that do not sum to 1 are refused.
 
     >>> read_distributions([[0.5, 0.25, 0.25]]).tolist()
     [[0.5, 0.25, 0.25]]
@@ -772,7 +770,7 @@ def read_distributions(p: Any) -> Array:
 
 
 def effective_size(table: ScoreTable) -> float:
-    """How many rows of equal weight a table is worth, (Σw)²/Σw²; refused if that is no number."""
+    """How many rows of equal weight a table is worth; refused if that is no number."""
     size = table.effective_size
     if not 0.0 < size < np.inf:
         raise InputError(
@@ -810,7 +808,7 @@ class GivenShift(NamedTuple):
 
 @dataclass(frozen=True)
 class ProbabilityKind:
-    """What probabilities are about: one class, k classes (a row has one), or k labels."""
+    """What probabilities are: of one class, of k classes, or of k labels; and their base rate."""
 
     columns: int = 0  # 0: one probability for each row
     distribution: bool = False
@@ -820,7 +818,7 @@ class ProbabilityKind:
 
 @dataclass(frozen=True)
 class Shift:
-    """Factors (one, or one for each column) and a record of what was given, ready for JSON."""
+    """A shift to another base rate: factors of the odds, and a record for the provenance."""
 
     factor: Array
     record: dict[str, Any]
@@ -837,7 +835,7 @@ def shift_classes(p: Array, factor: Array) -> Array:
 
 
 def read_shift(given: GivenShift, kind: ProbabilityKind) -> Shift:
-    """The factors of a shift that is given in exactly one of the four ways."""
+    """The shift that is given, in exactly one of the four ways."""
     ways = {
         "target_rate": given.target_rate is not None or given.train_rate is not None,
         "target_mean": given.target_mean is not None,
@@ -911,7 +909,7 @@ def _shift_by_mean(given: GivenShift, kind: ProbabilityKind) -> Shift:
 
 
 def _shift_by_kept_rows(given: GivenShift, kind: ProbabilityKind) -> Shift:
-    """The shift that makes up for rows which were left out of the training."""
+    """The shift that makes up for rows left out of the training."""
     if kind.columns and not kind.distribution:
         raise ParameterError(
             "kept must not be given for several labels at once: rows that are left out change the "
@@ -952,7 +950,7 @@ WAYS = {
 
 
 def _shifted_rate(kind: ProbabilityKind, factor: Array) -> Array | None:
-    """The known rate after the shift: rates move as probabilities do."""
+    """The base rate after the shift; None where it was not known."""
     if kind.rate is None:
         return None
     rate = check_rates(kind.rate, "the rate in the provenance", kind)
@@ -970,7 +968,7 @@ def _shift_and_record(factor: Array, record: dict[str, Any], rate: Array | None)
 
 
 def check_rates(value: Any, name: str, kind: ProbabilityKind) -> Array:
-    """Rates strictly between 0 and 1, as many as are needed; those of classes have the sum 1."""
+    """Rates between 0 and 1, checked; those of classes must sum to 1."""
     rates = _read_rates(value, name, (kind.columns,), kind, (SMALLEST_RATE, LARGEST_RATE))
     if kind.distribution and abs(float(rates.sum()) - 1.0) > SUM_TOLERANCE:
         raise ParameterError(
@@ -983,7 +981,7 @@ def check_rates(value: Any, name: str, kind: ProbabilityKind) -> Array:
 def _read_rates(
     value: Any, name: str, sizes: tuple[int, ...], kind: ProbabilityKind, ends: tuple[float, float]
 ) -> Array:
-    """A number (size 0), or as many as one of the sizes says, all between two ends.
+    """One number or several, by label or in order, all between two ends.
 
     A mapping of labels to numbers is read in the order of the labels.
     """

@@ -59,7 +59,7 @@ from calibrant.fitting.base import (
 from calibrant.fitting.fitted import Fitted
 from calibrant.fitting.folds import is_fold_count, soft_cells
 from calibrant.fitting.held_out import (
-    CLASS_ERRORS,
+    ERRORS_AHEAD_OF_CLASSES,
     HeldOutCells,
     HeldOutMatrix,
     Sample,
@@ -671,7 +671,7 @@ class SeveralClasses(ReportData):
 
     def choice(self, trials: Mapping[str, Trial], sample: Sample, before: Any) -> Any:
         """The name of the method that is taken, and of those as good as the best."""
-        return choose(trials, sample, errors=CLASS_ERRORS)
+        return choose(trials, sample, errors=ERRORS_AHEAD_OF_CLASSES)
 
     def distinct(self, trial: Trial, prediction: Any) -> int:
         """How many different probabilities a method gives."""
@@ -885,7 +885,7 @@ class TwoClasses(ReportData):
 
     def choice(self, trials: Mapping[str, Trial], sample: Sample, before: Any) -> Any:
         right = chance_that_right(before, grouped=sample.cluster is not None)
-        return choose(trials, sample, right=right)
+        return choose(trials, sample, p_value=right)
 
     def distinct(self, trial: Trial, prediction: Any) -> int:
         if trial.map is None:

@@ -264,10 +264,16 @@ class TopLabel(VectorMap):
         return result
 
     def features(self, rows: NDArray[Any]) -> Array:
-        """The distributions of some rows. Probabilities are left as they are where they can be, so
-        that equal ones stay equal."""
+        """The distributions of some rows, which may be a tensor.
+
+        Probabilities are left as they are where they can be, so that equal ones stay equal.
+        """
+        ops = ops_of(rows)
         if self.input == "probability" and self.factor == 1.0:
-            return np.clip(rows.astype(np.float64), 0.0, 1.0)
+            return ops.clip(ops.wide(rows), 0.0, 1.0)  # type: ignore[no-any-return]
+        if not isinstance(rows, np.ndarray):
+            z = Softmax.unchanged(self.columns, self.input).features(ops.wide(rows))
+            return ops.exp(log_shares(self.factor * z))
         return seen_by_members(rows, self.input, 0.0, self.factor)
 
 

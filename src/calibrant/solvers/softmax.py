@@ -277,7 +277,7 @@ def objective(problem: SoftmaxProblem, theta: Array) -> float:
     return loss
 
 
-def row_losses(x: Array, codes: Index, theta: Array, full: bool) -> Array:
+def softmax_row_losses(x: Array, codes: Index, theta: Array, full: bool) -> Array:
     """The log loss of each row of a block."""
     return ops_of(x).host(_losses(_scores(theta, x, full), codes, 0.0)[0])
 

@@ -1,10 +1,8 @@
-"""Threads: one for products of small matrices; and kernels compiled before a fit waits for them."""
+"""A single thread of BLAS for fits with many products of small matrices."""
 
 from __future__ import annotations
 
 import functools
-import re
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -78,18 +76,3 @@ def _libraries() -> tuple[Any, list[Any]]:
         own = by_openmp or library.internal_api == "mkl"
         (of_thread if own else shared).append(library)
     return blas.select(filepath=[library.filepath for library in of_thread]), shared
-
-
-# --- Whether a kernel is being compiled just now, asked without importing numba -------------------
-
-
-def is_compiling() -> bool:
-    """Whether another thread compiles a kernel, which happens at its first use only.
-
-    >>> is_compiling()
-    False
-    """
-    kernels = re.compile(r"calibrant\..*\._kernel\w*")
-    loaded = [module for name, module in list(sys.modules.items()) if kernels.fullmatch(name)]
-    values = (value for module in loaded for value in list(vars(module).values()))
-    return any(value.is_compiling for value in values if hasattr(value, "py_func"))

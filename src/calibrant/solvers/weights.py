@@ -9,10 +9,10 @@ import numpy as np
 from calibrant.array_types import Array, Index
 
 
-def shares(criterion: Array) -> Array:
+def criterion_weights(criterion: Array) -> Array:
     """Weights ∝ exp(−½·criterion), of sum 1; a model of infinite criterion has none.
 
-    >>> shares(np.array([10.0, 10.0, np.inf])).tolist()
+    >>> criterion_weights(np.array([10.0, 10.0, np.inf])).tolist()
     [0.5, 0.5, 0.0]
     """
     weight = np.exp(-0.5 * (criterion - criterion.min()))

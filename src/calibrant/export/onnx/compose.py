@@ -134,8 +134,8 @@ def compose_onnx(
 
 
 def _check_scores(map_: Map, fitted: Fitted | None, found: ModelOutput) -> None:
-    """Refuse a model that does not give as many scores as the calibrator takes, or gives those of
-    other classes."""
+    """Refuse a model whose scores do not fit the calibrator: another number of columns, or other
+    classes."""
     wanted = (map_.n_columns,) if isinstance(map_, VectorMap) else (1, 2)
     if found.columns is None and not isinstance(map_, VectorMap):
         raise InputError(
@@ -157,7 +157,7 @@ def _check_scores(map_: Map, fitted: Fitted | None, found: ModelOutput) -> None:
 
 
 def onnx_labels(fitted: Fitted | None, labels: ModelOutput) -> NDArray[Any]:
-    """The classes as an array that the model's output of labels can hold."""
+    """The classes as an array of a type that ONNX can hold."""
     if fitted is None:
         raise InputError(
             f"the model gives labels, {labels}, which must be found anew from the calibrated "
@@ -178,7 +178,7 @@ def onnx_labels(fitted: Fitted | None, labels: ModelOutput) -> NDArray[Any]:
 
 
 def _raise_opset(model: Any) -> int:
-    """Convert a model of older operators to ours; return the version of its operators."""
+    """Convert a model of old operators to a newer version; that version."""
     versions = opset_versions(model)
     set_opset_versions(model, versions)
     used = any(node.domain in ("", "ai.onnx") for node in model.graph.node)
@@ -198,7 +198,7 @@ def _raise_opset(model: Any) -> int:
 
 
 def opset_versions(*models: Any) -> dict[str, int]:
-    """The newest version of each domain's operators in some models."""
+    """The version of the operators of each domain, the newest of some models."""
     versions: dict[str, int] = {}
     for opset in (own for model in models for own in model.opset_import):
         domain = "" if opset.domain == "ai.onnx" else opset.domain
@@ -208,7 +208,7 @@ def opset_versions(*models: Any) -> dict[str, int]:
 
 
 def set_opset_versions(model: Any, versions: dict[str, int]) -> None:
-    """Replace the versions of operators that a model declares."""
+    """Set the versions of operators that a model declares."""
     del model.opset_import[:]
     model.opset_import.extend(onnx.helper.make_opsetid(*item) for item in versions.items())
 
@@ -217,7 +217,7 @@ def set_opset_versions(model: Any, versions: dict[str, int]) -> None:
 
 
 def unused_name_prefix(graph: Any) -> str:
-    """A prefix of names that the model does not use."""
+    """A prefix that no name in the model begins with."""
     names, count = graph_names(graph), 1
     while any(name.startswith(f"calibrant_{count}/") for name in names):
         count += 1
@@ -225,7 +225,7 @@ def unused_name_prefix(graph: Any) -> str:
 
 
 def _free_tensor_names(graph: Any, found: ModelOutput, labels: ModelOutput | None) -> str:
-    """Rename tensors that have the names of new outputs; return the name of the scores then."""
+    """Rename tensors whose names the new outputs need; the name of the scores after that."""
     if any(value.name == RESULT for value in graph.input):
         raise InputError(
             f"the model must have no input called {RESULT!r}, for the output is called so. "
@@ -241,7 +241,7 @@ def _free_tensor_names(graph: Any, found: ModelOutput, labels: ModelOutput | Non
 def _calibrator_scores(
     graph: Graph, source: str, found: ModelOutput, map_: Map, fitted: Fitted | None, input: str
 ) -> Tensor:
-    """The scores that the calibrator takes, made of those that the model gives."""
+    """The scores for the calibrator, taken from the model's output."""
     x = graph.input(source)
     x = x if found.dtype == graph.dtype else x.cast(graph.dtype)
     flat = found.shape is not None and len(found.shape) == 1
@@ -258,7 +258,7 @@ def _calibrator_scores(
 
 
 def _add_segment_inputs(model: Any, graph: Graph, plan: Node) -> list[Tensor]:
-    """Add the inputs for segments to the model; none where the calibrator has no segments."""
+    """Add inputs for segments to the model, if the calibrator needs them; the inputs."""
     inputs = segment_input_types(plan)
     if not inputs:
         return []
@@ -282,7 +282,7 @@ def _add_segment_inputs(model: Any, graph: Graph, plan: Node) -> list[Tensor]:
 
 
 def add_label_output(graph: Graph, p: Tensor, names: NDArray[Any] | None, output: str) -> Any:
-    """The output of labels: the most probable class of each row, by its name.
+    """Add the output of labels to a graph: the most probable class of each row.
 
     Without names the columns are labels that do not exclude each other: then all labels that are
     more probable than not.
@@ -296,7 +296,7 @@ def add_label_output(graph: Graph, p: Tensor, names: NDArray[Any] | None, output
 
 
 def _append_graph(model: Any, graph: Graph, outputs: Sequence[Any]) -> None:
-    """Add the nodes of a graph to a model, and replace the model's outputs."""
+    """Add the nodes of a graph to a model, and set the model's outputs."""
     add_nodes(graph, model)
     del model.output[:]
     model.output.extend(outputs)
@@ -320,7 +320,7 @@ CONVERTERS = {
 
 
 def classifier_model(classifier: Any, input: str, float: int) -> Any:
-    """A `CalibratedClassifier` as one model: features in, labels and probabilities out."""
+    """A `CalibratedClassifier` as one ONNX model, from features to labels and probabilities."""
     if input != "score":
         raise ParameterError(
             f"input must be 'score' for a model with its calibrator, but {input!r} came: the "
@@ -350,7 +350,7 @@ def classifier_model(classifier: Any, input: str, float: int) -> Any:
 
 
 def _converted_member(member: Any, classifier: Any) -> Any:
-    """A member's model as ONNX, with the scores that its calibrator takes."""
+    """The model of one member of a `CalibratedClassifier`, converted to ONNX."""
     model = member.estimator
     while type(model).__name__ == "FrozenEstimator":
         model = model.estimator
@@ -392,8 +392,8 @@ def _converted_member(member: Any, classifier: Any) -> Any:
 
 
 def _input_types(classifier: Any, model: Any, types: Any) -> list[tuple[str, Any]]:
-    """The names and types of the inputs: one for all columns, or, where the model takes columns of
-    a frame by their names, one for each."""
+    """The names and types of the model's inputs: one for all features, or one for each column of a
+    frame."""
     known = getattr(classifier, "_kinds", ())
     if not _selects_by_name(model):
         text = known and set(known) == {"text"}
@@ -411,7 +411,7 @@ def _input_types(classifier: Any, model: Any, types: Any) -> list[tuple[str, Any
 
 
 def _selects_by_name(model: Any) -> bool:
-    """Whether a step of the model takes columns by their names, as a ColumnTransformer may."""
+    """Whether a step of the model takes columns by name, such as a ColumnTransformer."""
     chosen = [np.atleast_1d(columns) for *_, columns in getattr(model, "transformers_", ())]
     if any(isinstance(name, str) for columns in chosen for name in columns):
         return True
@@ -419,7 +419,7 @@ def _selects_by_name(model: Any) -> bool:
 
 
 def _check_model(member: Any, model: Any) -> None:
-    """Refuse models whose scores cannot be written as ONNX."""
+    """Refuse a model whose scores ONNX cannot give."""
     if member.input not in ("predict_proba", "decision_function"):
         raise InputError(
             "the model's scores must be those of predict_proba or decision_function to be written "
@@ -439,7 +439,7 @@ def _check_model(member: Any, model: Any) -> None:
 
 
 def _first_sentences(text: str, most: int = 200) -> str:
-    """The whole sentences at the beginning of a message, from its first line.
+    """The first sentences of an error message, shortened.
 
     >>> _first_sentences("No column 'age'. This may happen because of much.", most=40)
     "No column 'age'."
@@ -454,7 +454,7 @@ def _first_sentences(text: str, most: int = 200) -> str:
 
 
 def _by_hand(classifier: Any) -> str:
-    """Advice for where no converter can be used: to convert the model by hand."""
+    """Advice to convert the model by other means."""
     whose = "model.members_[i]" if len(classifier.members_) > 1 else "model"
     return (
         "You can convert the model yourself, and put the calibrator behind it: "
@@ -471,7 +471,8 @@ def _model_name(model: Any) -> str:
 
 
 def _mean_of_models(models: Sequence[Any], fitted: Fitted) -> Any:
-    """The mean of several models' probabilities, and the class in which it is highest."""
+    """One model that gives the mean of several models' probabilities, and its most probable
+    class."""
     outputs = model_outputs(models[0])
     labels = find_label_output(outputs)
     found = next(output for output in outputs if output.name == RESULT)
@@ -512,7 +513,7 @@ VOID = np.dtype(np.void)
 
 @dataclass(frozen=True)
 class ModelOutput:
-    """An output of a model.
+    """An output of an ONNX model: its name, type and shape.
 
     Parameters
     ----------
@@ -538,14 +539,14 @@ class ModelOutput:
 
     @property
     def columns(self) -> int | None:
-        """How many scores a row has, if that is known."""
+        """The number of scores in a row; None where it is not known."""
         if self.shape is None:
             return None
         return 1 if len(self.shape) == 1 else self.shape[1]
 
     @property
     def bits(self) -> int:
-        """The bits to compute with: those of the numbers, at least 32."""
+        """The number of bits to compute with, 32 or 64."""
         return 64 if self.dtype == np.float64 else 32
 
 
@@ -553,7 +554,7 @@ class ModelOutput:
 
 
 def load_model(model: Any) -> Any:
-    """A copy of a model that is given as such, as bytes, or as the path of a file."""
+    """A copy of an ONNX model, which may be given as bytes or as a path."""
     if isinstance(model, onnx.ModelProto):
         copy = onnx.ModelProto()
         copy.CopyFrom(model)
@@ -577,7 +578,7 @@ def load_model(model: Any) -> Any:
 
 
 def weight_files(model: Path) -> list[Path]:
-    """The files beside a model's own file that hold some of its weights."""
+    """The files beside a model's file that hold its weights."""
     damaged = import_extra("google.protobuf.message", extra="onnx").DecodeError
     try:
         whole = onnx.load_model(os.fspath(model), format="protobuf", load_external_data=False)
@@ -594,7 +595,7 @@ def weight_files(model: Path) -> list[Path]:
 
 
 def model_outputs(model: Any) -> list[ModelOutput]:
-    """The outputs of a model, with their types and shapes as far as these are known."""
+    """The outputs of a model, with types and shapes as far as they are known."""
     makers = {name: node for node in model.graph.node for name in node.output}
     known = {value.name: value for value in onnx.shape_inference.infer_shapes(model).graph.output}
     found: list[ModelOutput] = []
@@ -622,7 +623,7 @@ def model_outputs(model: Any) -> list[ModelOutput]:
 
 
 def find_score_output(outputs: list[ModelOutput], name: str | None) -> ModelOutput:
-    """The output of scores: the only one that can be, or the one of the given name."""
+    """The output that holds the scores: the one of this name, or the only one that can be."""
     known = ", ".join(map(str, outputs))
     floats = [output for output in outputs if output.dtype.name in FLOATS]
     fit = [output for output in floats if output.shape is None or len(output.shape) in (1, 2)]
@@ -645,7 +646,7 @@ def find_score_output(outputs: list[ModelOutput], name: str | None) -> ModelOutp
 
 
 def find_label_output(outputs: list[ModelOutput]) -> ModelOutput | None:
-    """The output of labels, if there is one."""
+    """The output that holds the labels; None if there is none."""
     fit = [output for output in outputs if output.dtype.kind in "iubO"]
     if len(fit) > 1:
         fit = [output for output in fit if output.name in LABELS]
@@ -656,7 +657,7 @@ def find_label_output(outputs: list[ModelOutput]) -> ModelOutput | None:
 
 
 def nested_graphs(graph: Any) -> Iterator[Any]:
-    """A graph and those inside its nodes."""
+    """A graph, and all graphs inside its nodes."""
     yield graph
     for node in graph.node:
         for attribute in node.attribute:
@@ -665,12 +666,12 @@ def nested_graphs(graph: Any) -> Iterator[Any]:
 
 
 def _inner_graphs(attribute: Any) -> list[Any]:
-    """The graphs that an attribute of a node holds."""
+    """The graphs in an attribute of a node."""
     return [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]
 
 
 def graph_names(graph: Any) -> set[str]:
-    """Every name of a tensor or node."""
+    """All names of tensors and nodes in a graph."""
     names: set[str] = set()
     for part in nested_graphs(graph):
         for values in (part.input, part.output, part.value_info, part.initializer, part.node):
@@ -682,7 +683,7 @@ def graph_names(graph: Any) -> set[str]:
 
 
 def rename_tensors(graph: Any, names: Mapping[str, str]) -> None:
-    """Rename tensors wherever they are used; the model's own outputs keep their names."""
+    """Rename tensors of a model, except for the model's own outputs."""
     for depth, part in enumerate(nested_graphs(graph)):
         inner = (part.input, part.output) if depth else ()
         for value in itertools.chain(part.value_info, part.initializer, *inner):
@@ -693,7 +694,7 @@ def rename_tensors(graph: Any, names: Mapping[str, str]) -> None:
 
 
 def remove_unused_nodes(graph: Any) -> None:
-    """Remove the nodes and constants that no output needs any more."""
+    """Remove nodes and constants that no output needs."""
     needed = {value.name for value in graph.output} | {value.name for value in graph.input}
     kept = []
     for node in reversed(graph.node):  # they are in the order of their computation

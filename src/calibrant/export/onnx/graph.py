@@ -23,7 +23,7 @@ Operand: TypeAlias = Union["Tensor", float, np.generic, Array]
 
 
 class OnnxNode(NamedTuple):
-    """One operation; ``attributes`` may hold graphs, the bodies of loops."""
+    """One operation of a graph, with the names of its inputs and outputs."""
 
     op: str
     inputs: tuple[str, ...]
@@ -33,23 +33,23 @@ class OnnxNode(NamedTuple):
 
 
 def _operator_of_two(op: str) -> Callable[[Tensor, Operand], Tensor]:
-    """A method of `Tensor` for an ONNX operation, with the other operand on the right."""
+    """A method for an ONNX operation whose second operand stands on the right."""
     return lambda tensor, other: tensor.graph.op(op, tensor, other)
 
 
 def _swapped_operator(op: str) -> Callable[[Tensor, Operand], Tensor]:
-    """A method of `Tensor` for an ONNX operation, with the other operand on the left."""
+    """A method for an ONNX operation whose second operand stands on the left."""
     return lambda tensor, other: tensor.graph.op(op, other, tensor)
 
 
 def _operator_of_one(op: str) -> Callable[[Tensor], Tensor]:
-    """A method of `Tensor` for an ONNX operation of one operand."""
+    """A method for an ONNX operation of one operand."""
     return lambda tensor: tensor.graph.op(op, tensor)
 
 
 @dataclass(frozen=True, eq=False)
 class Tensor:
-    """A named result of a graph. Formulas of it add nodes to the graph."""
+    """A named result in a graph. Arithmetic with it adds nodes to the graph."""
 
     #: NumPy's arrays leave arithmetic with a tensor to the tensor
     __array_ufunc__: ClassVar[None] = None
@@ -72,7 +72,7 @@ class Tensor:
     at_least, at_most = _operator_of_two("Max"), _operator_of_two("Min")
 
     def within(self, least: Operand, most: Operand) -> Tensor:
-        """The tensor moved into an interval."""
+        """The tensor clipped to an interval."""
         return self.at_least(least).at_most(most)
 
     def choose(self, then: Operand, otherwise: Operand) -> Tensor:
@@ -80,7 +80,7 @@ class Tensor:
         return self.graph.op("Where", self, then, otherwise)
 
     def number(self) -> Tensor:
-        """1 where this condition holds, else 0."""
+        """The condition as a number: 1 where it holds, else 0."""
         return self.cast(self.graph.dtype)
 
     def cast(self, dtype: Any) -> Tensor:
@@ -88,7 +88,7 @@ class Tensor:
         return self.graph.op("Cast", self, attributes={"to": np.dtype(dtype)})
 
     def like(self, value: float | np.generic | Array) -> Tensor:
-        """A value repeated in the shape of this tensor."""
+        """A value, repeated in the shape of this tensor."""
         return self.graph.op("Expand", value, self.graph.op("Shape", self))
 
     def column(self, j: int) -> Tensor:
@@ -116,7 +116,7 @@ class Tensor:
 
 @dataclass(eq=False, repr=False)
 class Graph:
-    """Nodes in the order of their computation, and the constants that they use.
+    """A graph under construction: its operations in order, and its constants.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ class Graph:
 
     @property
     def depth(self) -> int:
-        """How many graphs are around this one."""
+        """How many graphs this one is nested in."""
         return 0 if self.parent is None else self.parent.depth + 1
 
     @property
@@ -166,7 +166,7 @@ class Graph:
         return Tensor(self, name)
 
     def constant(self, value: float | np.generic | Array, rounded: bool = True) -> Tensor:
-        """A constant. Floats are rounded to the graph's type, unless not; others keep theirs."""
+        """A constant of the graph. Floats get the graph's type where ``rounded``."""
         if self.parent is not None:
             return self.parent.constant(value, rounded)
         array = np.asarray(value)
@@ -212,14 +212,15 @@ class Graph:
         return [Tensor(home, name) for name in found]
 
     def _known_result(self, key: Any) -> tuple[str, ...] | None:
-        """The results of an operation that this graph or one around it has already, else None."""
+        """The names of an operation's results, if this graph or one around it has it already; else
+        None."""
         found = self.known.get(key)
         return (
             self.parent._known_result(key) if found is None and self.parent is not None else found
         )
 
     def _new_name(self, word: str) -> str:
-        """A new name that begins with the prefix and a word, such as ``add_2``."""
+        """A name that the graph does not have yet, such as ``add_2``."""
         if self.parent is not None:
             return self.parent._new_name(word)
         word = word.lower()
@@ -233,7 +234,7 @@ class Graph:
         return self.op("Gather", table, index, attributes={"axis": axis})
 
     def columns(self, parts: Sequence[Tensor], beside: Sequence[Tensor] = ()) -> Tensor:
-        """Columns (n,) side by side, shape (n, k); behind those of other tensors (n, m)."""
+        """Columns put side by side as a matrix, behind the columns of other matrices."""
         stacked = [*beside, *(part.expand(1) for part in parts)]
         if len(stacked) == 1:
             return stacked[0]
@@ -245,7 +246,7 @@ class Graph:
         start: Sequence[Tensor],
         body: Callable[[Graph, Tensor, list[Tensor]], tuple[Tensor | None, Sequence[Tensor]]],
     ) -> list[Tensor]:
-        """The state of a loop after at most ``most`` rounds.
+        """Add a loop of at most ``most`` rounds; its state at the end.
 
         The body is given its own graph, the number of the round and the state; it returns whether
         to go on (None: always) and the new state.
@@ -263,7 +264,7 @@ class Graph:
         return self.ops("Loop", operands, len(start), {"body": inner})
 
     def name(self, x: Tensor, name: str) -> Tensor:
-        """Give a tensor another name, by a node of this graph."""
+        """Give a tensor a name of its own in this graph."""
         self.nodes.append(OnnxNode("Identity", (x.name,), (name,), {}))
         return Tensor(self, name)
 
@@ -285,36 +286,35 @@ def sigmoid_of(f: Tensor) -> Tensor:
 
 
 def softplus_of(f: Tensor) -> Tensor:
-    """ln(1 + exp(f)) = max(f, 0) + ln(1 + exp(−|f|))."""
+    """ln(1 + exp(f)), without overflow."""
     tail = (-f.abs()).exp()
     return f.at_least(0.0) + (1.0 + tail).log()
 
 
 def _ln(q: Tensor) -> Tensor:
-    """ln of positive numbers. Subnormal ones are first multiplied by a power of two, for some
-    runtimes have no logarithm of them."""
+    """The logarithm of positive numbers, also of subnormal ones, for which some runtimes have
+    none."""
     small = q < float(np.finfo(q.graph.dtype).tiny)
     log = small.choose(q * 2.0**RAISED, q).log()
     return small.choose(log - RAISED * float(np.log(2.0)), log)
 
 
 def log_of(p: Tensor, floor: float = SMALLEST, most: float = 1.0) -> Tensor:
-    """ln p, where p is first moved into [floor, most]. A floor may be smaller than any number of
-    p's type."""
+    """ln p, with p first clipped to [floor, most]."""
     least, positive = float(np.log(floor)), p > 0.0
     log = _ln(positive.choose(p.at_most(most), 1.0))
     return positive.choose(log.at_least(least), least)
 
 
 def neg_log_rest_of(p: Tensor) -> Tensor:
-    """−ln(1 − p) of p clipped to [0, 1 − 2⁻⁵³], with all digits where p is near 1."""
+    """−ln(1 − p), with p first clipped to [0, 1 − 2⁻⁵³]."""
     below = p < 1.0
     rest = below.choose(1.0 - p.at_least(0.0), 1.0)
     return below.choose(-rest.log(), -float(np.log1p(-LARGEST)))
 
 
 def logit_of(p: Tensor) -> Tensor:
-    """ln p − ln(1 − p) of p clipped to [5e-324, 1 − 2⁻⁵³], as `losses.logit`."""
+    """The logit of p, with p first clipped to [5e-324, 1 − 2⁻⁵³]."""
     inside = (p > 0.0) & (p < 1.0)
     q = inside.choose(p, 0.5)
     z = _ln(q) - (1.0 - q).log()
@@ -322,7 +322,7 @@ def logit_of(p: Tensor) -> Tensor:
 
 
 def between_logits(f: Tensor) -> Tensor:
-    """The logit of σ(f): f itself, moved between the logits of 0 and 1."""
+    """The logit of σ(f), which is f clipped to the logits of 0 and 1."""
     return f.within(LOWEST, HIGHEST)
 
 
@@ -341,7 +341,7 @@ def log_softmax(z: Tensor) -> Tensor:
 
 
 def softmax_of(z: Tensor) -> Tensor:
-    """softmax of each row of (n, k), with all digits of tiny ones."""
+    """The softmax of each row of (n, k)."""
     return shares_of((z - z.greatest()).exp())
 
 
@@ -354,7 +354,7 @@ def shares_of(p: Tensor) -> Tensor:
 
 
 class _Onnx:
-    """The package onnx, imported when something of it is first asked for."""
+    """Stands for the package onnx, which is imported when it is first used."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(import_extra("onnx", extra="onnx"), name)
@@ -364,17 +364,17 @@ onnx: Any = _Onnx()
 
 
 def element_type(dtype: Any) -> int:
-    """ONNX's number for a NumPy type; objects are strings."""
+    """The number by which ONNX calls a NumPy type."""
     return int(onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 
 def tensor_info(name: str, dtype: Any, shape: Sequence[str | int | None] | None) -> Any:
-    """The description of an input or output; without a shape it may have any."""
+    """The declaration of an input or output of a model."""
     return onnx.helper.make_tensor_value_info(name, element_type(dtype), shape)
 
 
 def add_nodes(graph: Graph, proto: Any) -> None:
-    """Add the nodes of a graph, bodies of loops included, and its constants to a GraphProto."""
+    """Write the operations and constants of a graph into ONNX's own GraphProto."""
     for node in graph.nodes:
         made = onnx.helper.make_node(
             node.op,
@@ -390,8 +390,8 @@ def add_nodes(graph: Graph, proto: Any) -> None:
 
 
 def _attribute_value(value: Any) -> Any:
-    """An attribute as the package onnx takes it. A graph is the body of a loop, whose inputs are a
-    round's number, whether to go on, and a state of floats."""
+    """The value of an attribute as the package onnx takes it; a graph becomes the body of a
+    loop."""
     if isinstance(value, np.dtype):
         return element_type(value)
     if isinstance(value, np.ndarray):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant.array_types import Array
 from calibrant.errors import InputError, ParameterError
+from calibrant.export.lookup_tables import column_steps, stacked_plans
 from calibrant.export.onnx.graph import (
     Graph,
     Tensor,
@@ -29,13 +30,12 @@ from calibrant.export.onnx.graph import (
     sum_of,
     tensor_info,
 )
-from calibrant.fitting.fitted import map_of, to_fitted_map, tree_parts_of
+from calibrant.fitting.fitted import TreeParts, map_of, to_fitted_map, tree_parts_of
 from calibrant.losses import LARGEST, log_p, logit
 from calibrant.rules import combiners
 from calibrant.rules.base import Map, VectorMap
 from calibrant.rules.plan import nodes
 from calibrant.rules.plan.nodes import Node, Number, Pieces, PlanColumn, PlanPrinter, values_of
-from calibrant.rules.plan.tables import TreeParts, column_steps, stacked_plans
 from calibrant.version import __version__
 
 #: the domain of operators for classical models
@@ -144,7 +144,7 @@ def build_onnx_model(
     ir_version: int,
     facts: Mapping[str, str],
 ) -> Any:
-    """The model of a graph, with facts about it in its metadata."""
+    """The ONNX model of a finished graph, with facts in its metadata."""
     model = onnx.helper.make_model(
         onnx.helper.make_graph([], "calibrator", inputs, [output]),
         opset_imports=[onnx.helper.make_opsetid(*opset) for opset in opsets.items()],
@@ -158,7 +158,8 @@ def build_onnx_model(
 
 
 def read_options(input: str, float: int) -> np.dtype[Any]:
-    """Check ``input`` and ``float`` of `to_onnx`; return the NumPy type of the graph's numbers."""
+    """The NumPy type of the graph's numbers; wrong values of ``input`` and ``float`` are
+    refused."""
     if input not in INPUTS:
         raise ParameterError(f"input must be one of {INPUTS}, but {input!r} came.")
     if float not in TYPES:
@@ -167,8 +168,8 @@ def read_options(input: str, float: int) -> np.dtype[Any]:
 
 
 def add_map_to_graph(map_: Map, plan: Node, scores: Tensor, segments: Sequence[Tensor]) -> Tensor:
-    """The probabilities of a map, added to the graph of its scores (n,) or (n, k); NaN where a
-    score is not finite."""
+    """Add a map to the graph of its scores; its probabilities, NaN for scores that are not
+    finite."""
     finite, clean = finite_scores(scores)
     p = OnnxPrinter(clean, segments).write(plan)
     if isinstance(map_, VectorMap) and map_.distribution:  # one bad score spoils its row
@@ -177,14 +178,13 @@ def add_map_to_graph(map_: Map, plan: Node, scores: Tensor, segments: Sequence[T
 
 
 def finite_scores(scores: Tensor) -> tuple[Tensor, Tensor]:
-    """Which scores are finite, and the scores with 0 in place of all others."""
+    """Which scores are finite, and the scores with 0 for those that are not."""
     finite = scores.abs() <= scores.graph.largest
     return finite, finite.choose(scores, 0.0)
 
 
 def onnx_metadata(kind: str, fitted: Any) -> dict[str, str]:
-    """The metadata of a model: the kind of its map, and what is known of the fitted value, with
-    labels as JSON."""
+    """The metadata of a model: map, method, classes and version."""
     facts = {"calibrant.version": __version__, "calibrant.map": kind}
     if fitted is None:
         return facts
@@ -201,7 +201,7 @@ def onnx_metadata(kind: str, fitted: Any) -> dict[str, str]:
 
 
 def refuse_overflow(graph: Graph, *values: Array) -> None:
-    """Refuse numbers whose products or differences would overflow in a graph of float32."""
+    """Refuse numbers that are too large for the products of a float32 graph."""
     if graph.dtype == np.float64:
         return
     largest = max(float(np.abs(part).max(initial=0.0)) for part in values)
@@ -213,8 +213,7 @@ def refuse_overflow(graph: Graph, *values: Array) -> None:
 
 
 def segment_input_types(plan: Node) -> dict[str, np.dtype[Any]]:
-    """The inputs that say which segment a row is in, and their types: int64, or object for
-    strings. None where there are no segments."""
+    """The inputs for segments by name, with their types; none where the plan has no segments."""
     if not isinstance(plan, nodes.BySegment) or not plan.keys:
         return {}
     kinds = (plan.key_type("of an ONNX graph", i) for i in range(plan.columns))
@@ -224,7 +223,7 @@ def segment_input_types(plan: Node) -> dict[str, np.dtype[Any]]:
 
 @dataclass
 class OnnxPrinter(PlanPrinter[Tensor]):
-    """Writes plans of a tensor into its graph.
+    """Writes a plan as operations of an ONNX graph.
 
     Parameters
     ----------
@@ -245,7 +244,7 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         return self.score.graph
 
     def number(self, number: Number) -> Tensor:
-        """A parameter: a constant, or that of each row's own plan."""
+        """A parameter as a tensor: a constant, or one for each row by its plan."""
         if isinstance(number, PlanColumn) and self.code is not None:
             return self.graph.gather(number.values, self.code)
         return self.graph.constant(values_of(number)[0])
@@ -262,7 +261,7 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         return self._within(self.write(node.x), node.low, node.high)
 
     def _within(self, x: Tensor, low: Number, high: Number) -> Tensor:
-        """A tensor clipped to an interval whose ends are parameters."""
+        """A tensor clipped to an interval."""
         return x.within(self.number(low), self.number(high))
 
     def linear(self, node: nodes.Linear) -> Tensor:
@@ -275,14 +274,14 @@ class OnnxPrinter(PlanPrinter[Tensor]):
     # no 1 − 1e-9, but it has the logit of it.
 
     def logit(self, node: nodes.Logit) -> Tensor:
-        """The logit; of a sigmoid its argument, and of a clipped value the clipped logit."""
+        """The logit. That of a sigmoid is the sigmoid's argument, which keeps all digits."""
         x = _without_variables(node.x)
         if isinstance(x, nodes.Sigmoid):
             return between_logits(self.write(x.x))
         return self._clipped(x, nodes.Logit, logit) or logit_of(self.write(node.x))
 
     def log(self, node: nodes.Log) -> Tensor:
-        """ln p: of the input by itself, of a clipped value clipped after it, else by the logit."""
+        """ln p. Sigmoids and clipped values are treated so that digits are kept."""
         x = _without_variables(node.x)
         if isinstance(x, nodes.Input):
             return log_of(self.write(x), most=LARGEST)
@@ -290,8 +289,7 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         return clipped or -softplus_of(-self.write(nodes.Logit(node.x)))
 
     def minus_log_rest(self, node: nodes.MinusLogRest) -> Tensor:
-        """−ln(1 − p): of the input by itself, of a clipped value clipped after it, else by the
-        logit."""
+        """−ln(1 − p). Sigmoids and clipped values are treated so that digits are kept."""
         x = _without_variables(node.x)
         if isinstance(x, nodes.Input):
             return neg_log_rest_of(self.write(x))
@@ -301,7 +299,8 @@ class OnnxPrinter(PlanPrinter[Tensor]):
     def _clipped(
         self, x: Node, kind: Callable[[Node], Node], function: Callable[[Array], Array]
     ) -> Tensor | None:
-        """A rising function of a clipped value, clipped after it; None for any other value."""
+        """A rising function of a clipped value, written as the clipped function; None if the value
+        is not clipped."""
         if not isinstance(x, nodes.Clip):
             return None
         ends: list[Number] = []
@@ -326,8 +325,7 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         return self.graph.gather(columns["value"], at)
 
     def line_pieces(self, node: nodes.LinePieces) -> Tensor:
-        """The value of the line on which each number lies; float32 refuses numbers that are too
-        large."""
+        """The value of the line that each number lies on."""
         place = node.places[0]
         refuse_overflow(self.graph, *(v for own in node.pieces for v in (own.left, own.right)))
         # knots that the number itself is compared with may be anywhere
@@ -345,7 +343,8 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         return reached.within(low.at_most(high), low.at_least(high))
 
     def by_segment(self, node: nodes.BySegment) -> Tensor:
-        """The value of each row by its segment's plan; of other segments, the common one."""
+        """The value by each row's own segment; by the common plan where the segment is not
+        known."""
         graph, common = self.graph, self.write(node.common)
         if not node.keys or not self.segments:
             return common
@@ -370,13 +369,13 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         return self.score
 
     def each_column(self, node: nodes.EachColumn) -> Tensor:
-        """A map's plan for each column."""
+        """The value of each column by its own plan."""
         parts = [OnnxPrinter(self._column(node.row, j)).write(own) for j, own in node.members]
         return self.graph.columns(parts)
 
     def _column(self, row: Node, j: int) -> Tensor:
-        """Column j of a row; where columns are taken `nodes.Among` each other, the logit of class j
-        against all others, z_j − ln Σ_{i≠j} exp(z_i)."""
+        """One column of a row; or the logit of its class against all others, where the plan asks
+        for that."""
         if not isinstance(row, nodes.Among):
             return self.write(row).column(j)
         z = self.write(row.row)
@@ -387,7 +386,7 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         return z.column(j) - rest
 
     def within(self, node: nodes.Within) -> Tensor:
-        """Values moved into an interval; in float32 logits are cut earlier."""
+        """A row clipped to an interval."""
         most = np.inf if self.graph.dtype == np.float64 else LARGEST_LOGIT_32
         low, high = (float(np.clip(end, -most, most)) for end in (node.low, node.high))
         return self.write(node.row).within(low, high)
@@ -443,7 +442,7 @@ class OnnxPrinter(PlanPrinter[Tensor]):
 
 
 def _segment_numbers(node: nodes.BySegment, segments: Sequence[Tensor]) -> Tensor:
-    """The number of each row's segment; for an unknown one, how many segments there are.
+    """The number of each row's finest known segment; the number of segments where none is known.
 
     With several columns: of the finest segment that is known.
     """
@@ -464,7 +463,7 @@ def _segment_numbers(node: nodes.BySegment, segments: Sequence[Tensor]) -> Tenso
 
 
 def encode_keys(x: Tensor, keys: Sequence[Any], values: Sequence[int], default: int) -> Tensor:
-    """Replace each key by its number; keys are all text or all whole numbers."""
+    """The number that belongs to each key, by a table."""
     strings = all(isinstance(key, str) for key in keys)
     attributes = {
         "keys_strings" if strings else "keys_int64s": list(keys),
@@ -482,7 +481,7 @@ def _without_variables(node: Node) -> Node:
 
 
 def _safe_ratio(x: Tensor, whole: Tensor) -> Tensor:
-    """Rows divided by their sum or largest entry, unless that is zero."""
+    """Rows divided by a number of each, unless that is 0."""
     return x / (whole > 0.0).choose(whole, 1.0)
 
 
@@ -507,7 +506,7 @@ def rounded_up(values: Array, dtype: Float) -> NDArray[Any]:
 
 
 def _piece_table(place: nodes.PieceChoice, own: Array | Pieces, dtype: Float) -> dict[str, Any]:
-    """The pieces that hold numbers of the type: the first number of each, and its columns.
+    """The pieces of a map as columns of the graph's type: where each begins, and its value or line.
 
     Steps have the column ``value``. Lines have ``low``, ``high``, ``start``, ``width`` and
     ``scale``: low + (s · scale − start) / width · (high − low), never beyond low and high, which
@@ -551,7 +550,7 @@ def search_pieces(
     chooser: Tensor,
     code: Tensor | None,
 ) -> tuple[dict[str, Array], Tensor]:
-    """The columns of all tables of pieces, stacked, and the row of the piece of each number.
+    """The tables of pieces as columns, and the row of the piece that each number falls into.
 
     ``code`` is the number of each row's own table, if there are several. The binary search is
     unrolled: the place moves ahead by 2ᵇ, …, 2, 1 rows wherever that row does not begin too high.
@@ -586,19 +585,20 @@ PATIENCE = 3.0
 
 
 def any_true(condition: Tensor) -> Tensor:
-    """Whether a condition holds anywhere: one boolean."""
+    """Whether a condition holds in any row."""
     found = condition.graph.op("ReduceSum", condition.number(), attributes={"keepdims": 0})
     return found > 0.0
 
 
 def symmetric_products(left: Array, right: Array) -> Array:
-    """The symmetric part of left_b right_bᵀ for every column b, shape (columns, k²)."""
+    """For each column b the symmetric part of the matrix left_b right_bᵀ, as a row of k²
+    numbers."""
     both = left[:, :, None] * right[:, None, :]
     return ((both + both.transpose(0, 2, 1)) / 2.0).reshape(len(left), -1)
 
 
 def weighted_matrices(x: Tensor, pattern: Array) -> Tensor:
-    """The matrices Σ_b x_b · pattern_b, shape (n, k, k)."""
+    """For each row x the matrix Σ_b x_b · pattern_b."""
     k = round(pattern.shape[1] ** 0.5)
     return x.graph.op("Reshape", x @ pattern, np.array([-1, k, k]))
 
@@ -609,7 +609,7 @@ def matrix_vector(matrices: Tensor, y: Tensor) -> Tensor:
 
 
 def inverse_matrices(matrices: Tensor, k: int) -> Tensor:
-    """The inverses of positive definite matrices (n, k, k), by k sweeps.
+    """The inverses of positive definite matrices.
 
     Sweep j of a symmetric A, with d = A_jj and c its column j: A − ccᵀ/d, but c/d in row and column
     j and −1/d where they meet. After all of them A is −A⁻¹. A pivot that is not positive changes
@@ -632,8 +632,8 @@ def inverse_matrices(matrices: Tensor, k: int) -> Tensor:
 
 
 def least_squares_graph(r: Tensor, code: Array, weights: Array) -> Tensor:
-    """The p that minimises Σ_b n_b((1−r_b)Σ_I p − r_bΣ_J p)² over p ≥ 0, Σp = 1; as
-    `SimplexQuadratic`."""
+    """Class probabilities by least squares from columns' probabilities r, as operations of a
+    graph."""
     graph, k = r.graph, len(code)
     plus, minus = (code.T > 0).astype(float), (code.T < 0).astype(float)
     mean, scale = float(weights.sum()) / k, weights[:, None]
@@ -662,8 +662,8 @@ def least_squares_graph(r: Tensor, code: Array, weights: Array) -> Tensor:
 
 
 def _solve_free(full: Tensor, free: Tensor, k: int, ridge: float) -> tuple[Tensor, Tensor]:
-    """The solution y in which classes that are not free are zero, and which classes have the wrong
-    sign."""
+    """One step of least squares: the solution with the other classes at 0, and which classes have
+    the wrong sign."""
     small = free.expand(2) * (ridge * np.eye(k)) + (1.0 - free).expand(2) * np.eye(k)
     inverted = inverse_matrices(full * free.expand(2) * free.expand(1) + small, k)
     y = matrix_vector(inverted, free)
@@ -679,8 +679,7 @@ def _solve_free(full: Tensor, free: Tensor, k: int, ridge: float) -> tuple[Tenso
 
 
 def coupling_graph(r: Tensor, code: Array, weights: Array) -> Tensor:
-    """The p that minimises −Σ_b n_b[r_b ln A_b + (1−r_b) ln B_b − ln(A_b+B_b)], from least squares
-    on."""
+    """Class probabilities by coupling from columns' probabilities r, as operations of a graph."""
     graph, k = r.graph, len(code)
     likelihood = _CouplingGraph(r, code, weights)
     begun = least_squares_graph(r, code, weights=weights)
@@ -692,7 +691,8 @@ def coupling_graph(r: Tensor, code: Array, weights: Array) -> Tensor:
 
 
 class _CouplingGraph:
-    """F(p) of the rows r, and a round of its descent; see `maps.combiners`."""
+    """The objective of coupling and its descent, as operations of a graph; see
+    `rules.combiners`."""
 
     def __init__(self, r: Tensor, code: Array, weights: Array) -> None:
         columns = code.T
@@ -702,24 +702,24 @@ class _CouplingGraph:
         self.pairs, self.full = combiners.is_pairs(code), bool((code != 0).all())
 
     def sums(self, p: Tensor) -> tuple[Tensor, Tensor]:
-        """Σp over the positive classes of each column, and over its negative ones: A and B."""
+        """For each column the probability of its positive classes, and of its negative ones."""
         return p @ self.plus.T, p @ self.minus.T
 
     def fits_exactly(self, p: Tensor) -> Tensor:
-        """Where every column gets just the r that it asks for, so that no p can do better."""
+        """In which rows p agrees with every column's r."""
         a, b = self.sums(p)
         off = ((1.0 - self.r) * a - self.r * b).abs()
         return off.greatest() <= combiners.AGREES
 
     def value(self, p: Tensor) -> Tensor:
-        """The objective F of every row."""
+        """The objective of coupling for each row."""
         a, b = self.sums(p)
         s = a + b
         logs = self.r * (s / a).log() + (1.0 - self.r) * (s / b).log()
         return (logs * self.n).total()
 
     def newton(self, p: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The gradient v = p∘∇F, Newton's step u, and the factors of the multiplicative step."""
+        """The gradient, Newton's step, and the factors of the multiplicative step."""
         a, b = self.sums(p)
         s = a + b
         mutual = p.expand(2) * p.expand(1)
@@ -767,7 +767,7 @@ class _CouplingGraph:
         return any_true(left), state
 
     def _converged(self, p: Tensor, u: Tensor, v: Tensor) -> Tensor:
-        """Where the conditions of a minimum hold."""
+        """In which rows the descent has arrived."""
         done = (p * u).abs().greatest() <= combiners.MOVE
         if self.pairs:
             v = (p > combiners.TINY).choose(v, 0.0)
@@ -776,7 +776,7 @@ class _CouplingGraph:
         return done & (v.abs().greatest() <= combiners.GRADIENT * self.total)
 
     def _shorter_steps(self, p: Tensor, u: Tensor, factors: Tensor) -> tuple[Tensor, Tensor]:
-        """The best of several shorter steps and the multiplicative one, which never raises F."""
+        """The best p of some shorter steps and the multiplicative one, and its objective."""
         new = _reweighted(p, factors)
         after = self.value(new)
         inside = (1.0 - combiners.KEEP) / (-u).greatest().at_least(1.0)
@@ -796,13 +796,13 @@ class _CouplingGraph:
 
 
 def _ratio(gain: Tensor, loss: Tensor) -> Tensor:
-    """gain / loss; 1 for classes that no column knows."""
+    """gain / loss of each class; 1 where a class is in no column."""
     known = loss > combiners.FLOOR
     return known.choose(gain / known.choose(loss, 1.0), 1.0)
 
 
 def _reweighted(p: Tensor, change: Tensor) -> Tensor:
-    """Shares multiplied by factors, of sum 1 again."""
+    """Probabilities times factors, made to sum to 1 again."""
     return shares_of(p * change).at_least(combiners.FLOOR)
 
 
@@ -821,7 +821,7 @@ LIGHTEST_IN_FLOAT32 = 1e-12
 
 
 def combine_graph(node: nodes.Combined, r: Tensor) -> Tensor:
-    """Class probabilities by the node's rule; classes that no column knows get nothing."""
+    """Class probabilities from columns' probabilities, by the combiner of the node."""
     graph = r.graph
     if graph.dtype != np.float64 and node.weights.min() < LIGHTEST_IN_FLOAT32:
         raise InputError(
@@ -854,14 +854,14 @@ def combine_graph(node: nodes.Combined, r: Tensor) -> Tensor:
 
 
 def _normalized(r: Tensor, code: Array, weights: Array) -> Tensor:
-    """Rows divided by their sum; all the same where that is zero."""
+    """Rows divided by their sum; all classes alike where it is 0."""
     total = r.total()
     some = total > 0.0
     return some.choose(r / some.choose(total, 1.0), 1.0 / len(code))
 
 
 def _projected(r: Tensor, code: Array, weights: Array) -> Tensor:
-    """min Σ n_c(p_c − r_c)²: p = (r − τ/n)₊ with the τ at which it sums to one, by sorting."""
+    """The distribution with the least Σ n_c(p_c − r_c)², found by sorting."""
     inverse = 1.0 / weights
     graph, k = r.graph, len(inverse)
     _, by_limit = graph.ops("TopK", (r / inverse, np.array([k])), 2, {"axis": 1})
@@ -875,7 +875,7 @@ def _projected(r: Tensor, code: Array, weights: Array) -> Tensor:
 
 
 def _balanced(r: Tensor, code: Array, n: Array) -> Tensor:
-    """n_c(p_c − r_c) = μ·p_c(1−p_c), with the μ at which Σp = 1: Newton's method in a bracket."""
+    """The distribution with n_c(p_c − r_c) = μ·p_c(1 − p_c), its μ found by Newton's method."""
     graph, k = r.graph, len(n)
     fine = float(np.finfo(graph.dtype).eps)
     above = r.total() > 1.0
@@ -900,7 +900,7 @@ def _balanced(r: Tensor, code: Array, n: Array) -> Tensor:
 
 
 def _balanced_root(r: Tensor, n_: Array, mu: Tensor) -> tuple[Tensor, Tensor]:
-    """The root in [0, 1] of μp² + (n−μ)p − nr = 0, and that of its discriminant."""
+    """The p in [0, 1] with n(p − r) = μ·p(1 − p), and the root of the discriminant."""
     n = mu.graph.constant(n_)
     q = n - mu
     gap = (mu > 0.0).choose(
@@ -980,8 +980,7 @@ def tree_model(parts: TreeParts, input: str, dtype: np.dtype[Any]) -> Any:
 def _add_tree_ensemble(
     parts: TreeParts, first: int, last: int, z: Tensor, numeric: list[int], codes: dict[int, Tensor]
 ) -> Tensor:
-    """What the trees of a round add to the logit z, shape (n,). They look at numbers, at z, and for
-    each set of categories at 1 for rows whose category is in it, else 0."""
+    """Add the trees of a round to the graph; what they add to the logit z of each row."""
     graph, trees, columns = z.graph, _TreeEnsemble(parts, first, last, numeric), [z]
     for column, subset in trees.sets:
         inside = np.zeros(len(parts.columns[column].categories or ()) + 1)
@@ -992,7 +991,7 @@ def _add_tree_ensemble(
 
 
 class _TreeEnsemble:
-    """The trees of a round as the attributes of the operator TreeEnsemble."""
+    """The trees of a round, as attributes of ONNX's operator TreeEnsemble."""
 
     def __init__(self, parts: TreeParts, first: int, last: int, numeric: list[int]) -> None:
         self.trees = parts.trees
@@ -1001,15 +1000,15 @@ class _TreeEnsemble:
         self.sets: list[tuple[int, int]] = []
         self.splits: list[tuple[float, ...]] = []  # in the order of `SPLIT`
         self.weights: list[float] = []
-        self.roots = [self._split(int(root)) for root in self.trees.roots[first:last]]
+        self.roots = [self._add_split(int(root)) for root in self.trees.roots[first:last]]
 
-    def _leaf(self, node: int) -> int:
-        """Add a leaf; return its place."""
+    def _add_leaf(self, node: int) -> int:
+        """Add a leaf; its number."""
         self.weights.append(float(self.trees.leaves[-1 - node]))
         return len(self.weights) - 1
 
-    def _split(self, node: int) -> int:
-        """Add a split and its branches, left before right; return its place.
+    def _add_split(self, node: int) -> int:
+        """Add a split and all below it; its number.
 
         A leaf is written as a split whose ways both lead to it.
 
@@ -1019,7 +1018,7 @@ class _TreeEnsemble:
         trees, place, logit = self.trees, len(self.splits), len(self.place) - 1
         self.splits.append(())  # until the places of its branches are known
         if node < 0:
-            self.splits[place] = (logit, 0.0, 0, self._leaf(node), 1, self._leaf(node), 1)
+            self.splits[place] = (logit, 0.0, 0, self._add_leaf(node), 1, self._add_leaf(node), 1)
             return place
         column, subset = int(trees.column[node]), int(trees.subset[node])
         ways = [int(trees.left[node]), int(trees.right[node])]
@@ -1033,7 +1032,7 @@ class _TreeEnsemble:
         ends: list[int] = []
         for child in ways:
             as_split = child >= 0 or (child == ways[0] and ways[1] >= 0)
-            ends += [self._split(child), 0] if as_split else [self._leaf(child), 1]
+            ends += [self._add_split(child), 0] if as_split else [self._add_leaf(child), 1]
         self.splits[place] = (looked, threshold, gone, *ends)
         return place
 
@@ -1058,7 +1057,7 @@ TRUTH = {0: ("False", "false", "FALSE"), 1: ("True", "true", "TRUE")}
 
 
 def _category_words(categories: tuple[Any, ...]) -> dict[str, int]:
-    """The words that the model takes for the categories, and their codes from 1 on.
+    """The words that stand for categories, in all usual spellings, with their codes from 1 on.
 
     Truth values and numbers come in all their usual spellings.
 

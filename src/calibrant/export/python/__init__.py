@@ -17,14 +17,14 @@ import numpy as np
 
 from calibrant.array_types import Array
 from calibrant.errors import ParameterError
+from calibrant.export.lookup_tables import find_borders
 from calibrant.export.python import helpers
-from calibrant.fitting.fitted import Fitted, map_of, to_fitted_map, tree_parts_of
+from calibrant.fitting.fitted import Fitted, TreeParts, map_of, to_fitted_map, tree_parts_of
 from calibrant.rules.base import Map, VectorMap
 from calibrant.rules.piecewise import read_probability
 from calibrant.rules.plan import nodes
 from calibrant.rules.plan.interpreter import evaluate
 from calibrant.rules.plan.nodes import Node, PlanPrinter, use_counts
-from calibrant.rules.plan.tables import TreeParts, find_borders
 from calibrant.version import __version__
 
 __all__ = ["to_python"]
@@ -110,7 +110,7 @@ def to_python(calibrator: Any, *, name: str | None = None, threshold: float | No
 
 
 def _check_name(name: Any) -> None:
-    """Refuse a name that the function cannot have."""
+    """Refuse what cannot be the name of the function."""
     fits = isinstance(name, str) and name.isascii() and name.isidentifier()
     if not fits or name.startswith("_") or keyword.iskeyword(name):
         raise ParameterError(
@@ -128,7 +128,7 @@ def _check_name(name: Any) -> None:
 
 
 def _function_of_score(plan: Node, limit: float | None, text: Text) -> Function:
-    """The function of a score that gives the value of a plan; with a limit, whether it is at least
+    """The text of a function of one score. With a limit it tells whether the value is at least
     that."""
     body = Function(text, (SCORE,), "float" if limit is None else "bool")
     body.add("score = _finite(score)")
@@ -146,8 +146,7 @@ def _function_of_score(plan: Node, limit: float | None, text: Text) -> Function:
 
 
 def _function_of_segment(plan: nodes.BySegment, limit: float | None, text: Text) -> Function:
-    """The function of a score and its segment: first the common value, then that of the segment's
-    own map."""
+    """The text of a function of a score and its segment."""
     names = plan.column_names
     parameters = (SCORE, *(f"{name}: str | int" for name in names))
     if limit is not None:
@@ -189,7 +188,7 @@ def _function_of_segment(plan: nodes.BySegment, limit: float | None, text: Text)
 
 
 def _module_doc(fitted: Fitted | None) -> str:
-    """The module's docstring: what made it, and where it comes from."""
+    """The docstring of the written module."""
     made = f" ({_short_name(fitted.method)})" if fitted is not None and fitted.method else ""
     version = None if fitted is None else fitted.provenance.get("calibrant")
     by = f"Fitted with calibrant {_short_name(version)}, written" if version else "Written"
@@ -200,7 +199,7 @@ def _module_doc(fitted: Fitted | None) -> str:
 
 
 def _function_doc(plan: Node, map_: Map, fitted: Fitted | None, at_least: float | None) -> str:
-    """The function's docstring: what it gives, and what it says of scores and segments."""
+    """The docstring of the written function."""
     known = None if fitted is None else fitted.score_range
     notes = "" if known is None else f"Scores must be {known.words()}. "
     if isinstance(plan, nodes.BySegment):
@@ -225,7 +224,7 @@ def _function_doc(plan: Node, map_: Map, fitted: Fitted | None, at_least: float 
 
 
 def _short_name(value: Any) -> str:
-    """A name or label for a docstring: itself if it is a plain word, else its repr, shortened."""
+    """A name or label as it stands in a docstring, shortened."""
     if isinstance(value, str) and value.replace(".", "").isalnum() and value.isascii():
         return value[:LONGEST]
     full = repr(value)
@@ -233,7 +232,7 @@ def _short_name(value: Any) -> str:
 
 
 def _docstring(*paragraphs: str) -> str:
-    """A docstring of some paragraphs."""
+    """The text of a docstring with some paragraphs."""
     filled = "\n\n".join(fill(text, WIDTH - 8, break_on_hyphens=False) for text in paragraphs)
     return f'"""{in_docstring(filled)}\n"""'
 
@@ -260,8 +259,7 @@ HELPERS: dict[type[Node], str] = {
 
 
 def plan_function(plan: Node, text: Text, common: Node | None = None) -> str:
-    """The name of a private function of one score that evaluates a plan; with the value of a common
-    node as its second parameter, if there is such a node."""
+    """Write a private function of one score that evaluates a plan; its name."""
     known = {} if common is None else {common: "common"}
     body = Function(text, (SCORE, *(f"{name}: float" for name in known.values())))
     body.add(f"return {PythonPrinter(body, plan, known=known).write(plan)}")
@@ -269,7 +267,7 @@ def plan_function(plan: Node, text: Text, common: Node | None = None) -> str:
 
 
 class PythonPrinter(PlanPrinter[str]):
-    """Writes plans into the body of a function of ``score``, or of the list ``scores``.
+    """Writes a plan as statements in the body of a Python function.
 
     ``known`` are nodes that variables hold already.
     """
@@ -280,7 +278,7 @@ class PythonPrinter(PlanPrinter[str]):
         self.uses: Counter[Node] = use_counts(plans)
 
     def write(self, node: Node) -> str:
-        """A node as an expression; the body gets the statements that it needs."""
+        """A node as an expression of Python. Statements that it needs go into the body."""
         if node not in self.known:
             written = self.by_rule(node)
             if self.uses[node] < 2 or isinstance(node, PLAIN):
@@ -295,12 +293,12 @@ class PythonPrinter(PlanPrinter[str]):
         return number(node.value)
 
     def let(self, node: nodes.Let) -> str:
-        """The variable first, then what is made of it."""
+        """The variable as a statement, then the expression made of it."""
         self.variable(node.variable)
         return self.write(node.body)
 
     def variable(self, node: nodes.Variable, hint: str = "p") -> str:
-        """The name of the variable that holds a node's value."""
+        """The name of the Python variable that holds a node's value."""
         if node not in self.known:
             self.known[node] = self.body.keep(hint, self.write(node.value))
         return self.known[node]
@@ -309,7 +307,7 @@ class PythonPrinter(PlanPrinter[str]):
         return f"min(max({self.write(node.x)}, {number(node.low)}), {number(node.high)})"
 
     def linear(self, node: nodes.Linear) -> str:
-        """A sum as an expression; of many terms, as one statement for each."""
+        """A sum as an expression; a long one as several statements."""
         if len(node.terms) > MANY:
             total = self.body.name("total")
             self.body.add(f"{total} = {number(node.base)}", sets=total)
@@ -332,7 +330,7 @@ class PythonPrinter(PlanPrinter[str]):
         return f"({z} * {z})"
 
     def step_pieces(self, node: nodes.StepPieces) -> str:
-        """A table of values and the search in it."""
+        """A search in a table of steps."""
         [place], [values] = node.places, node.values
         low, _, piece = place.regions
         cuts = self.text.numbers("CUTS", low[1:], "the lowest scores of all steps but the first")
@@ -340,7 +338,7 @@ class PythonPrinter(PlanPrinter[str]):
         return f"{held}[bisect.bisect_right({cuts}, {self.write(node.input)})]"
 
     def line_pieces(self, node: nodes.LinePieces) -> str:
-        """Tables of knots and values, and the call that finds the line."""
+        """A call that finds the line of a number in tables of knots and values."""
         [pieces] = node.pieces
         x = self.body.keep("x", self.write(node.x))
         knots = self.text.numbers("KNOTS", pieces.x, "the knots, in ascending order")
@@ -354,7 +352,7 @@ class PythonPrinter(PlanPrinter[str]):
         return f"_on_line({x}, {knots}, {left}, {right}, {chosen})"
 
     def _piece_number(self, node: nodes.LinePieces) -> str:
-        """The number of the piece of x, as an expression of the score."""
+        """An expression for the number of the piece that a score falls into."""
         low, _, piece = node.places[0].regions
         cuts = self.text.numbers("CUTS", low[1:], "the scores at which each next piece begins")
         found = f"bisect.bisect_right({cuts}, {self.write(node.input)})"
@@ -369,11 +367,11 @@ class PythonPrinter(PlanPrinter[str]):
         return "scores"
 
     def in_variable(self, node: Node, hint: str = "x") -> str:
-        """The name of a variable that holds the value of a node."""
+        """The name of a variable that holds a node's value; a statement sets it."""
         return self.body.keep(hint, self.write(node))
 
     def each_column(self, node: nodes.EachColumn) -> str:
-        """A table of functions, one for each column, and their calls."""
+        """A list of calls, one function for each column."""
         items = [f"({column}, {plan_function(own, self.text)})" for column, own in node.members]
         held = self.text.registry("MEMBERS", "()", items, "a column of the row, and its map")
         return f"[member({self.in_variable(node.row)}[column]) for column, member in {held}]"
@@ -387,8 +385,7 @@ class PythonPrinter(PlanPrinter[str]):
         return f"[math.log({cut}) for value in {self.in_variable(node.row)}]"
 
     def affine(self, node: nodes.Affine) -> str:
-        """A list comprehension by the form of the matrix: a number, a factor for each class, or
-        rows."""
+        """A list comprehension for W·x + b, by the form of the matrix."""
         x, text = self.in_variable(node.row), self.text
         if node.bias is None:
             return f"[{number(float(node.matrix))} * value for value in {x}]"
@@ -414,14 +411,14 @@ class PythonPrinter(PlanPrinter[str]):
         return f"_shares({self.write(node.row)})"
 
     def relative_power(self, node: nodes.RelativePower) -> str:
-        """Powers of shares of the largest value."""
+        """Powers of the values divided by the largest."""
         kept = self.body.keep("x", f"[max(value, 0.0) for value in {self.in_variable(node.row)}]")
         peak = self.body.keep("peak", f"max({kept}) or 1.0")
         shares = self.body.keep("x", f"[value / {peak} for value in {kept}]")
         return f"[value ** {number(node.power)} for value in {shares}]"
 
     def row_average(self, node: nodes.RowAverage) -> str:
-        """A weighted sum of lists."""
+        """The weighted mean of several lists."""
         pairs = [f"({number(weight)}, {self.in_variable(row, 'p')})" for weight, row in node.terms]
         rows = self.body.keep("rows", f"[{', '.join(pairs)}]")
         first = self.body.keep("first", f"{rows}[0][1]")
@@ -432,7 +429,7 @@ class PythonPrinter(PlanPrinter[str]):
         return f"_with_largest({p}, {plan_function(node.member, self.text)}(max({p})))"
 
     def combined(self, node: nodes.Combined) -> str:
-        """The call of a combiner; classes that no column knows get 0."""
+        """The call of a combiner."""
         r = self.in_variable(node.row, "r")
         p = f"_{node.rule}({r})"
         if node.rule in ("projected", "balanced"):
@@ -513,7 +510,7 @@ IMPORTS = ("bisect", "math")
 
 
 def number(value: Any) -> str:
-    """A number as Python reads it back, bit for bit.
+    """A number as text that Python reads back bit for bit.
 
     >>> number(0.1), number(-1)
     ('0.1', '-1.0')
@@ -522,7 +519,7 @@ def number(value: Any) -> str:
 
 
 def in_docstring(words: str) -> str:
-    """Words escaped for a docstring, so that no name or label in them can end it.
+    """Words escaped, so that they cannot end a docstring.
 
     >>> in_docstring('a "b"')
     'a \\\\"b\\\\"'
@@ -531,7 +528,7 @@ def in_docstring(words: str) -> str:
 
 
 class Text:
-    """The module: tables of numbers, private functions, and tables of those functions."""
+    """The text of the module that is being written: its tables and functions."""
 
     def __init__(self) -> None:
         self._names: dict[str, int] = {}
@@ -540,30 +537,30 @@ class Text:
         self._registries: list[str] = []
 
     def name(self, hint: str) -> str:
-        """A name that nothing else has: ``_KNOTS``, ``_KNOTS_2``, …"""
+        """A new name of the module: ``_KNOTS``, ``_KNOTS_2``, …"""
         self._names[hint] = self._names.get(hint, 0) + 1
         return f"_{hint}" if self._names[hint] == 1 else f"_{hint}_{self._names[hint]}"
 
     def table(self, hint: str, items: Iterable[str], says: str) -> str:
-        """The name of a tuple of these items; equal ones are written once."""
+        """Add a tuple to the module, unless it has an equal one; its name."""
         written = _tuple_text(list(items))
         if written not in self._tables:
             self._tables[written] = self.name(hint), says
         return self._tables[written][0]
 
     def numbers(self, hint: str, values: Array, says: str) -> str:
-        """The name of a tuple of these numbers."""
+        """Add a tuple of numbers to the module; its name."""
         return self.table(hint, map(repr, values.tolist()), says)
 
     def function(self, made: Function) -> str:
-        """The name of a private function; those of equal text are written once."""
+        """Add a private function to the module, unless it has an equal one; its name."""
         source = made.source("{name}")
         if source not in self._functions:
             self._functions[source] = self.name("map")
         return self._functions[source]
 
     def registry(self, hint: str, brackets: str, items: Iterable[str], says: str) -> str:
-        """The name of a container of functions, one to a line."""
+        """Add a container of functions to the module; its name."""
         name = self.name(hint)
         lines = "".join(f"    {item},\n" for item in items)
         self._registries.append(f"# {says}\n{name} = {brackets[0]}\n{lines}{brackets[1]}\n")
@@ -588,7 +585,7 @@ class Text:
 
 
 class Function:
-    """A function that is being written: its parameters and statements."""
+    """The text of a function that is being written."""
 
     def __init__(self, text: Text, parameters: tuple[str, ...], returns: str = "float") -> None:
         self.text = text
@@ -598,17 +595,16 @@ class Function:
         self._kept: dict[str, str] = {}
 
     def add(self, statement: str, sets: str = "") -> None:
-        """Add a statement. If all that it does is to set a variable, ``sets`` names the
-        variable."""
+        """Add a statement. If it only sets a variable, ``sets`` is the variable's name."""
         self._lines.append((statement, sets))
 
     def name(self, hint: str) -> str:
-        """A variable that nothing else uses."""
+        """A new name for a variable of the function."""
         self._names[hint] = self._names.get(hint, 0) + 1
         return hint if self._names[hint] == 1 else f"{hint}_{self._names[hint]}"
 
     def keep(self, hint: str, expression: str) -> str:
-        """The variable that holds an expression; the same one for the same expression."""
+        """The variable that holds an expression. It is set once for equal expressions."""
         if expression.isidentifier():
             return expression
         if expression not in self._kept:
@@ -617,7 +613,7 @@ class Function:
         return self._kept[expression]
 
     def source(self, name: str, doc: str = "") -> str:
-        """The text of the function, without the variables that nothing reads."""
+        """The text of the function, without variables that are never read."""
         lines: list[str] = []
         read: set[str] = set()
         for statement, sets in reversed(self._lines):
@@ -631,7 +627,7 @@ class Function:
 
 
 def _tuple_text(items: list[str]) -> str:
-    """A tuple as text, on as many lines as it needs."""
+    """A tuple as text, wrapped to the line length."""
     short = f"({', '.join(items)}{',' if len(items) == 1 else ''})"
     if len(short) <= WIDTH - 20:
         return short
@@ -646,14 +642,14 @@ def _tuple_text(items: list[str]) -> str:
 
 @functools.cache
 def _helper_sources() -> dict[str, str]:
-    """The text of each helper, in the order in which they stand."""
+    """The source of each helper function, by name."""
     found = inspect.getmembers(helpers, inspect.isfunction)
     lines = {name: inspect.getsourcelines(function) for name, function in found}
     return {name: "".join(lines[name][0]) for name in sorted(lines, key=lambda n: lines[n][1])}
 
 
 def _names_used(code: str) -> set[str]:
-    """The names that code uses, and those that its helpers use in turn."""
+    """All names in some code, and in the helpers that it calls."""
     found, new = set[str](), {code}
     while new:
         names = {

@@ -196,7 +196,7 @@ def to_sql(
 
 
 def _choose_form(request: SqlRequest) -> Sql:
-    """The SQL of the faster form: an expression, or a lookup."""
+    """The SQL in the faster of both forms, expression or lookup."""
     dialect = request.writer.dialect
     other = replace(request, writer=SqlWriter(dialect, lookup=True))
     several = isinstance(request.map, VectorMap)
@@ -211,7 +211,7 @@ def _choose_form(request: SqlRequest) -> Sql:
 
 
 def _sql_if_short_enough(request: SqlRequest) -> Sql | None:
-    """The SQL; None where it would be too long for one query."""
+    """The SQL of a request; None where it would be too long."""
     try:
         return request.written()
     except TooLongError:
@@ -231,12 +231,12 @@ COMPILED = 2_000
 
 
 class TooLongError(InputError):
-    """The error of SQL that is longer than parsers take."""
+    """The error of SQL that is longer than databases take."""
 
 
 @dataclass(frozen=True)
 class SqlRequest:
-    """A map, the names of tables and columns in its SQL, and the writer that collects joins.
+    """What to write as SQL: the map, and the names of tables and columns.
 
     ``decision`` is the map of 0 and 1 that stands for the comparison with the threshold.
     """
@@ -256,7 +256,7 @@ class SqlRequest:
 
     @property
     def printed(self) -> Map:
-        """The map that is written: the calibrator's, or its decision."""
+        """The map that is written: the calibrator's, or that of its decision."""
         return self.map if self.decision is None else self.decision
 
     @cached_property
@@ -268,13 +268,13 @@ class SqlRequest:
 
     @property
     def _lookup_prefix(self) -> str:
-        """The part of a lookup table's name that comes before the fingerprint."""
+        """The name of the lookup table up to the fingerprint."""
         own = re.sub(r"[^a-z0-9]+", "_", str(self.view or self.into).lower())
         own = own[-LONGEST_PART:].strip("_")
         return f"calibrant_{own}_" if own else "calibrant_"
 
     def check(self) -> None:
-        """Refuse names of columns, segments and views that do not fit the map."""
+        """Refuse columns, segments and views that do not fit the map."""
         if self.view is not None and _name_parts(self.view) in (
             _name_parts(self.table),
             _name_parts(self.lookup_name),
@@ -300,7 +300,7 @@ class SqlRequest:
         check_segment_columns(self.segment, self.map.n_segment_columns)
 
     def check_lookup_name(self) -> None:
-        """Refuse a lookup table that would replace the table of rows.
+        """Refuse a name for the lookup table that is the table of rows.
 
         Schemas count only where both names have them: the database may add the other's.
         """
@@ -316,7 +316,7 @@ class SqlRequest:
             )
 
     def check_dbt(self, sql: str) -> None:
-        """Refuse SQL for a table that dbt names where dbt would read more of it as its own."""
+        """Refuse SQL of which dbt would read more than the table as its own."""
         if not DBT_TABLE.fullmatch(str(self.table)):
             return
         rest = sql.replace(f"FROM {self.table} AS r", "")
@@ -328,7 +328,7 @@ class SqlRequest:
             )
 
     def written(self) -> Sql:
-        """The SQL: an expression, or a query with the tables that it needs, or a view."""
+        """The whole SQL text: an expression, a query, or a view."""
         plan, dialect = self.printed.plan(SQL), self.writer.dialect
         if isinstance(plan, Row):
             steps = self._new_query(self.columns if self.keep is None else self.keep)
@@ -347,21 +347,23 @@ class SqlRequest:
         return self._script(query, f"The query: every row as it is, and its {new}.")
 
     def _new_query(self, kept: Sequence[str] | None) -> QuerySteps:
-        """A query to be written, which keeps some columns of the table or all."""
+        """An empty query that keeps some columns of the table, or all."""
         dialect = self.writer.dialect
         keep = ["r.*"] if kept is None else [column_name(own, "r", dialect) for own in kept]
         is_dbt = isinstance(self.table, str) and DBT_TABLE.fullmatch(self.table)
         table = self.table if is_dbt else table_name(self.table, dialect)
-        prefix = _unused_step_prefix((*(kept or ()), self.table))
+        prefix, heads, taken = "", "|".join(HEADS), (*(kept or ()), self.table)
+        while any(re.fullmatch(rf"{prefix}({heads})[0-9_]*", own.lower()) for own in taken):
+            prefix += "c_"
         return QuerySteps(self.writer, table, self.lookup_name, keep, prefix)
 
     def _score_column(self, own: str, source: str) -> str:
-        """The column of a score as SQL."""
+        """SQL of a column of scores, read as doubles."""
         dialect = self.writer.dialect
         return dialect.column.format(column_name(own, source, dialect))
 
     def _expression(self, plan: Node, source: str) -> str:
-        """The map of one score as an expression: NULL where the score is no number."""
+        """SQL of the probability of one score; NULL where the score is no number."""
         dialect = self.writer.dialect
         score = self._score_column(self.columns[0], source)
         known = dialect.is_finite(score)
@@ -381,14 +383,14 @@ class SqlRequest:
         return text if self.threshold is not None else dialect.result.format(text)
 
     def _class_columns(self, count: int) -> list[str]:
-        """The names of the columns of several classes: by their labels, if all of those differ."""
+        """The names of the new columns of several classes."""
         labels = self.fitted.classes if self.fitted else range(count)
         ends = [text.replace("${", "_{") for text in class_column_names("", labels)]
         return [new_name(f"{self.into}{end}", self.writer.dialect) for end in ends]
 
     def _script(self, query: str, about: str) -> Sql:
-        """A script: a comment, the statements that make tables in one transaction, and the query or
-        the view of it."""
+        """The whole script: a comment, statements that make lookup tables, and the query or
+        view."""
         dialect, header = self.writer.dialect, self._header(query)
         made = lookup_statements(self.writer.joins, self.lookup_name, dialect)
         if made:
@@ -405,7 +407,7 @@ class SqlRequest:
         return Sql(head + ";\n\n".join(text) + ";\n", [head + statements[0], *statements[1:]])
 
     def _header(self, query: str) -> str:
-        """The comment at the top: what this is, and the map's fingerprint."""
+        """The comment at the top, with the method and the map's fingerprint."""
         text = f"A map of kind {self.map.kind}, written by calibrant"
         if self.fitted is not None:
             positive = self.fitted.pos_label
@@ -437,22 +439,14 @@ class SqlRequest:
 
 
 def _name_parts(table: str) -> list[str]:
-    """The parts of a table's name, in small letters and without quotes."""
+    """The parts of a table's name, lower case and without quotes."""
     if by_dbt := DBT_TABLE.fullmatch(table):
         return [part.lower() for part in by_dbt.groups() if part]
     return [part.strip('"`[]').lower() for part in table.split(".")]
 
 
-def _unused_step_prefix(taken: Sequence[str]) -> str:
-    """A prefix that makes the names of steps differ from names in use; empty if none is needed."""
-    prefix, heads = "", "|".join(HEADS)
-    while any(re.fullmatch(rf"{prefix}({heads})[0-9_]*", own.lower()) for own in taken):
-        prefix += "c_"
-    return prefix
-
-
 def _check_length(text: str) -> str:
-    """The text, unless it is longer than parsers take."""
+    """The text; one that is longer than databases take is refused."""
     if len(text) > LONGEST:
         raise TooLongError(
             f"this calibrator would be {len(text):,} characters of SQL in one query, and parsers "
@@ -496,7 +490,7 @@ class Sql(str):
 
 
 def lookup_statements(joins: Sequence[LookupJoin], lookup: str, dialect: Dialect) -> list[str]:
-    """The statements that create the tables of joins, and fill them; older ones are replaced."""
+    """The statements that create and fill the lookup tables, in place of older ones."""
     made: list[str] = []
     swaps: list[str] = []
     for join in joins:
@@ -508,7 +502,7 @@ def lookup_statements(joins: Sequence[LookupJoin], lookup: str, dialect: Dialect
 
 
 def _table_statements(table: LookupJoin, own: str, dialect: Dialect) -> Iterator[str]:
-    """The statements that create one table, called ``own``, and fill it."""
+    """The statements that create and fill one lookup table."""
     names = [quoted_name(column, dialect) for column in table.columns]
     types: list[str] = []
     literals: list[list[str]] = []

@@ -28,7 +28,7 @@ POWER = 62
 
 
 def plain_number(x: float) -> str:
-    """The shortest digits of a double. The exponent keeps databases from reading a DECIMAL.
+    """The shortest digits of a double, with an exponent so that it is not read as a DECIMAL.
 
     >>> plain_number(0.1), plain_number(1e-9), plain_number(-0.0)
     ('0.1e0', '1e-09', '0e0')
@@ -38,7 +38,7 @@ def plain_number(x: float) -> str:
 
 
 def quoted_number(x: float) -> str:
-    """The number in quotes, which a column of doubles accepts.
+    """The number in quotes, as a column of doubles accepts it.
 
     >>> quoted_number(0.1)
     "'0.1e0'"
@@ -47,7 +47,7 @@ def quoted_number(x: float) -> str:
 
 
 def cast_number(x: float) -> str:
-    """The number with a cast, for databases that may read even an exponent as fixed-point.
+    """The number with a cast, for databases that may read it as fixed-point.
 
     >>> cast_number(0.1)
     "'0.1e0'::FLOAT"
@@ -56,7 +56,8 @@ def cast_number(x: float) -> str:
 
 
 def normal_number(x: float) -> str:
-    """The number, or the next larger normal one, for databases without subnormal numbers.
+    """The number, for databases without subnormal numbers: such a number becomes the next larger
+    normal one.
 
     A comparison with it is right for all scores that such a database can hold.
 
@@ -69,7 +70,7 @@ def normal_number(x: float) -> str:
 
 
 def quotient_number(x: float) -> str:
-    """A quotient that is exactly the number, for databases that do not read all digits right.
+    """The number as a quotient, for databases that misread long digits.
 
     IEEE 754 rounds one division right: of digits below 2⁵³ and a power of ten up to 10²², or else
     of the double's own integer and a power of two.
@@ -95,7 +96,7 @@ def quotient_number(x: float) -> str:
 
 
 def _binary_factors(mark: str, power: int) -> str:
-    """Times or divided by a power of two, in factors that are written as one number each."""
+    """SQL that multiplies or divides by a power of two."""
     whole, rest = divmod(power, POWER)
     return f" {mark} {2**POWER}e0" * whole + (f" {mark} {2**rest}e0" if rest else "")
 
@@ -175,7 +176,7 @@ TSQL = {"'": "''", "\n": "' + NCHAR(10) + N'", "\r": "' + NCHAR(13) + N'", "$": 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a database spells names, texts, numbers and functions.
+    """How one database writes names, texts, numbers, functions and tables.
 
     Parameters
     ----------
@@ -254,13 +255,13 @@ class Dialect:
     advice: str = ""
 
     def is_finite(self, score: str) -> str:
-        """The condition that a score is a number: NaN is above all numbers, or beside them."""
+        """The condition that a score is a finite number."""
         if self.finite:
             return self.finite.format(score)
         return f"{score} BETWEEN {self.number(-LARGEST)} AND {self.number(LARGEST)}"
 
     def cells(self, value: str) -> str:
-        """A value rounded down to a whole number."""
+        """SQL of a value rounded down to a whole number."""
         return f"CAST(FLOOR({value}) AS {self.cell})"
 
 
@@ -435,7 +436,7 @@ KNOWN_AS = {
 
 
 def dialect_of(name: str) -> Dialect:
-    """The dialect of that name.
+    """The dialect of this name; unknown names are refused with a guess.
 
     >>> dialect_of("tsql").ln
     'LOG'
@@ -480,7 +481,7 @@ WIDE = 50
 
 
 def quoted_name(text: str, dialect: Dialect) -> str:
-    """A name, in quotes unless it is plain.
+    """A name as SQL, in quotes if it needs them.
 
     >>> quoted_name("score", dialect_of("duckdb")), quoted_name("My score", dialect_of("tsql"))
     ('score', '[My score]')
@@ -499,7 +500,7 @@ def quoted_name(text: str, dialect: Dialect) -> str:
 
 
 def table_name(text: str, dialect: Dialect, suffix: str = "") -> str:
-    """A table, whose name may be qualified: dots separate its parts.
+    """A table's name as SQL; dots separate its parts.
 
     >>> table_name("Main.scores", dialect_of("duckdb"), "_2")
     '"Main".scores_2'
@@ -511,7 +512,7 @@ def table_name(text: str, dialect: Dialect, suffix: str = "") -> str:
 
 
 def new_name(text: str, dialect: Dialect) -> str:
-    """The name of something to be made; refused if the database would cut it.
+    """The name of a new table or column as SQL; refused if the database would cut it.
 
     >>> new_name("p" * 63, dialect_of("postgres")) == "p" * 63
     True
@@ -527,12 +528,12 @@ def new_name(text: str, dialect: Dialect) -> str:
 
 
 def column_name(text: str, source: str, dialect: Dialect) -> str:
-    """The name of a column of a source of rows; without a source, of whatever is being read."""
+    """A column's name as SQL, after the name of its source if there is one."""
     return f"{source}.{quoted_name(text, dialect)}" if source else quoted_name(text, dialect)
 
 
 def text_literal(text: str, dialect: Dialect) -> str:
-    """A text as a literal in quotes.
+    """A text as a literal of SQL.
 
     >>> text_literal("it's", dialect_of("duckdb")), text_literal("it's", dialect_of("bigquery"))
     ("'it''s'", "'it\\\\'s'")
@@ -543,15 +544,15 @@ def text_literal(text: str, dialect: Dialect) -> str:
 
 
 def _escaped_text(text: str, known: Mapping[str, str]) -> str:
-    """A text in which some characters are replaced."""
+    """A text with special characters replaced."""
     return "".join(known.get(c, c) for c in text)
 
 
 def comment(text: str) -> str:
-    """A comment, and a line break. What its text quotes has gone through `comment_label`.
+    """A comment of SQL, ended by a line break. It holds no semicolon.
 
-    It is a comment with an end, so that the SQL may be put on one line, and it holds no semicolon,
-    at which clients split scripts.
+    It has an end, so that the SQL may be put on one line; and clients split scripts at semicolons.
+    What the text quotes has gone through `comment_label`.
 
     >>> comment("by 'a */ b'")
     "/* by 'a * / b' */\\n"
@@ -565,7 +566,7 @@ def comment(text: str) -> str:
 
 
 def comment_label(value: object) -> str:
-    """A label or a name as part of a comment: on one line and without semicolons.
+    """A label as it stands in a comment: on one line, without semicolons.
 
     >>> print(comment_label("a\\nb; DROP TABLE t"))
     'a\\nb\\x3b DROP TABLE t'
@@ -578,19 +579,19 @@ def comment_label(value: object) -> str:
 
 
 def indented(text: str, by: int = 2) -> str:
-    """The text with its lines indented. No literal that we write holds a line break."""
+    """The text with all lines indented."""
     return "\n".join(" " * by + line for line in text.split("\n"))
 
 
 def in_brackets(head: str, text: str, tail: str) -> str:
-    """A text between brackets, on lines of its own if it has several."""
+    """A text between brackets, on lines of its own if it is long."""
     if "\n" not in text and len(head) + len(text) + len(tail) <= WIDTH:
         return f"{head}{text}{tail}"
     return f"{head}\n{indented(text)}\n{tail}"
 
 
 def case(branches: Sequence[tuple[str, str]], otherwise: str = "", operand: str = "") -> str:
-    """CASE … END, on one line if that is short.
+    """A CASE expression, on one line if it is short.
 
     >>> case([("s < 0e0", "0e0")], "s")
     'CASE WHEN s < 0e0 THEN 0e0 ELSE s END'
@@ -618,7 +619,7 @@ def case(branches: Sequence[tuple[str, str]], otherwise: str = "", operand: str 
 def comparison_tree(
     chooser: str, low: Sequence[float], leaves: Sequence[str], dialect: Dialect
 ) -> str:
-    """A balanced tree of comparisons with the lower ends of regions, a leaf for each region."""
+    """A balanced tree of CASE expressions that finds the region of a value."""
     kept = [i for i, text in enumerate(leaves) if i == 0 or text != leaves[i - 1]]
 
     def branch(some: list[int]) -> str:
@@ -639,7 +640,7 @@ def comparison_tree(
 
 
 def clamp(value: str, dialect: Dialect, low: End = None, high: End = None) -> str:
-    """A value moved into an interval, whose ends are numbers or SQL; either may be open.
+    """SQL of a value clipped to an interval, of which either end may be open.
 
     >>> clamp("a + b", dialect_of("duckdb"), 0.0, 1.0)
     'GREATEST(0e0, LEAST(1e0, a + b))'
@@ -662,7 +663,7 @@ def clamp(value: str, dialect: Dialect, low: End = None, high: End = None) -> st
 
 
 def linear_sum(base: float, terms: Sequence[tuple[float, str]], dialect: Dialect) -> str:
-    """base + Σ coefficient · text, with the signs where a reader expects them.
+    """SQL of base + Σ coefficient · text, with natural signs.
 
     >>> linear_sum(0.5, [(-2.0, "s"), (1.0, "t")], dialect_of("duckdb"))
     '0.5e0 - 2e0 * s + t'
@@ -681,7 +682,7 @@ def linear_sum(base: float, terms: Sequence[tuple[float, str]], dialect: Dialect
 
 
 def sum_of_terms(terms: Sequence[str]) -> str:
-    """A sum, in brackets of fifty terms where there are many.
+    """SQL of a sum; a long one is nested, so that no database refuses it.
 
     >>> sum_of_terms(["a", "b", "c"])
     'a + b + c'

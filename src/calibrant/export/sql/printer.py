@@ -12,6 +12,14 @@ import numpy as np
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.score_table import HALF, LEAST
+from calibrant.export.lookup_tables import (
+    Grid,
+    StackedPlans,
+    grid_of,
+    parameter_table,
+    regions_by_cell,
+    stacked_plans,
+)
 from calibrant.export.sql.dialects import (
     SMALLEST_NORMAL,
     Dialect,
@@ -27,18 +35,11 @@ from calibrant.export.sql.dialects import (
     table_name,
     text_literal,
 )
+from calibrant.export.sql.ranges import EVERYWHERE, Range, ends_of, value_range, widened
 from calibrant.losses import LARGEST, SMALLEST, logit
 from calibrant.rules.plan import nodes
 from calibrant.rules.plan.interpreter import evaluate
-from calibrant.rules.plan.nodes import Node, Number, Pieces, PlanColumn, PlanPrinter, Range, Regions
-from calibrant.rules.plan.tables import (
-    Grid,
-    StackedPlans,
-    grid_of,
-    parameter_table,
-    regions_by_cell,
-    stacked_plans,
-)
+from calibrant.rules.plan.nodes import Node, Number, Pieces, PlanColumn, PlanPrinter, Regions
 
 SQL = nodes.PlanTarget(
     "SQL",
@@ -65,7 +66,8 @@ NEAR = 1e-12
 
 @dataclass(frozen=True)
 class SqlPrinter(PlanPrinter[str]):
-    """Writes plans as SQL, and knows where: in which branch, and after which variables.
+    """Writes the plan of one score as SQL. It knows which scores get to where it writes, and which
+    variables are known.
 
     Parameters
     ----------
@@ -82,7 +84,7 @@ class SqlPrinter(PlanPrinter[str]):
 
     writer: SqlWriter
     score: str
-    here: Range = nodes.EVERYWHERE
+    here: Range = EVERYWHERE
     known: dict[Node, str] = field(default_factory=dict)
     ranges: Mapping[Node, Range] = field(default_factory=dict)
     columns: Mapping[PlanColumn, str] = field(default_factory=dict)
@@ -96,21 +98,21 @@ class SqlPrinter(PlanPrinter[str]):
         return self.writer.dialect
 
     def number(self, number: Number) -> str:
-        """A parameter: a literal, or a column."""
+        """A parameter as SQL: a literal, or a column."""
         if isinstance(number, PlanColumn):
             return self.columns[number]
         return str(int(number)) if self.whole else self.dialect.number(number)
 
     def reach(self, node: Node) -> Range:
-        """The least and the largest value of a node here."""
-        return nodes.value_range(node, self.here, self.ranges)
+        """The least and the largest value that a node can have here."""
+        return value_range(node, self.here, self.ranges)
 
     def for_scores_between(self, low: float, high: float) -> SqlPrinter:
-        """The printer for scores in an interval."""
+        """A printer for a branch that only scores in an interval get to."""
         return replace(self, here=(max(self.here[0], low), min(self.here[1], high)))
 
     def with_variable(self, variable: Node, text: str, range_: Range) -> SqlPrinter:
-        """The printer for what is made of a variable, whose SQL and range are known."""
+        """A printer that knows a variable, by its SQL and range."""
         return replace(
             self,
             known={**self.known, variable: in_brackets("(", text, ")")},
@@ -118,11 +120,11 @@ class SqlPrinter(PlanPrinter[str]):
         )
 
     def write(self, node: Node) -> str:
-        """A node as SQL. What is used twice is written twice: SQL has no variables."""
+        """A node as SQL. What is used twice is written twice, since SQL has no variables."""
         return self.known[node] if node in self.known else self.by_rule(node)
 
     def operand(self, node: Node) -> str:
-        """A node as SQL that can be part of a product, of a comparison, or an argument."""
+        """A node as SQL, in brackets where it needs them as an operand."""
         text = self.write(node)
         plain = isinstance(node, nodes.Input) or node in self.known or re.fullmatch(WORD, text)
         called = (
@@ -137,21 +139,21 @@ class SqlPrinter(PlanPrinter[str]):
         return self.number(node.value)
 
     def clip(self, node: nodes.Clip) -> str:
-        """A value between two ends; an end that it cannot pass is not written."""
+        """A clipped value. An end that the value cannot pass is not written."""
         text, ends = self.write(node.x), self._clip_ends(node)
         return clamp(text, self.dialect, *ends) if any(ends) else text
 
     def _clip_ends(self, node: nodes.Clip) -> tuple[str | None, str | None]:
-        """The ends that a value is clipped to, as SQL; None for an end that it cannot pass."""
+        """The ends of a clipped value as SQL; None for one that the value cannot pass."""
         least, most = self.reach(node.x)
-        (_, low), (high, _) = nodes.ends_of(node.low), nodes.ends_of(node.high)
+        (_, low), (high, _) = ends_of(node.low), ends_of(node.high)
         return (
             self.number(node.low) if least < low else None,
             self.number(node.high) if most > high else None,
         )
 
     def linear(self, node: nodes.Linear) -> str:
-        """A sum: terms with numbers first, then those whose coefficients are columns."""
+        """A sum of terms with coefficients."""
         numbered: list[tuple[float, str]] = []
         parts = [self.number(node.base)] if isinstance(node.base, PlanColumn) else []
         for coefficient, term in node.terms:
@@ -171,12 +173,12 @@ class SqlPrinter(PlanPrinter[str]):
         return text.removeprefix("+ ")
 
     def _factor_of(self, term: Node, coefficient: Number) -> str:
-        """A term of a sum as SQL; where products must not underflow, tiny scores count as 0."""
+        """A term of a sum as SQL, safe from underflow where the database needs that."""
         if isinstance(term, nodes.MinusLogRest):  # the sum turns the sign
-            return self._function(term)
+            return self._log_function(term)
         text = self.operand(term) if not isinstance(term, FUNCTIONS) else self.write(term)
         low, high = self.here
-        largest = max(map(abs, nodes.ends_of(coefficient)))
+        largest = max(map(abs, ends_of(coefficient)))
         inner = term.x if isinstance(term, nodes.Clip) else term
         tiny = isinstance(inner, nodes.Input) and low < TINY and high > -TINY and largest <= 0.5
         return guarded_factor(text, self.dialect) if tiny else text
@@ -185,7 +187,7 @@ class SqlPrinter(PlanPrinter[str]):
         return sigmoid_of(self.write(node.x), self.dialect, exp_is_finite(self.reach(node.x)))
 
     def softplus(self, node: nodes.Softplus) -> str:
-        """ln(1 + exp(f)) = max(f, 0) + ln(1 + exp(−|f|)); what is lost is below 1e-16."""
+        """ln(1 + exp(f)), written so that it cannot overflow."""
         f, number = self.operand(node.x), self.dialect.number
         size = f"ABS({f})"
         if not (self.dialect.infinite or exp_is_finite(self.reach(node.x))):
@@ -194,9 +196,8 @@ class SqlPrinter(PlanPrinter[str]):
         above = clamp(f, self.dialect, 0.0, None)
         return f"{above} + {self.dialect.ln}({number(1.0)} + {tail})"
 
-    def _function(self, node: nodes.Logit | nodes.Log | nodes.MinusLogRest) -> str:
-        """ln(p / (1 − p)), ln p or ln(1 − p) as SQL, with values of their own where p can be 0 or
-        1."""
+    def _log_function(self, node: nodes.Logit | nodes.Log | nodes.MinusLogRest) -> str:
+        """ln(p / (1 − p)), ln p or ln(1 − p) as SQL, also where p is 0 or 1."""
         low, high = self.reach(node.x)
         number, ln, one = self.dialect.number, self.dialect.ln, self.dialect.number(1.0)
         p, sign = self.operand(node.x), -1.0 if isinstance(node, nodes.MinusLogRest) else 1.0
@@ -215,10 +216,10 @@ class SqlPrinter(PlanPrinter[str]):
             else f"{ln}({inner})"
         )
 
-    logit = log = _function
+    logit = log = _log_function
 
     def minus_log_rest(self, node: nodes.MinusLogRest) -> str:
-        return f"-{self._function(node)}"
+        return f"-{self._log_function(node)}"
 
     def square(self, node: nodes.Square) -> str:
         z = self.operand(node.x) if not isinstance(node.x, FUNCTIONS) else self.write(node.x)
@@ -227,7 +228,7 @@ class SqlPrinter(PlanPrinter[str]):
     # --- pieces -----------------------------------------------------------------------------------
 
     def step_pieces(self, node: nodes.StepPieces) -> str:
-        """A CASE of comparisons; with a lookup, the column that a join finds."""
+        """The value of the step: by a CASE, or by a lookup table."""
         found = self._reached_regions(node)
         if self.writer.lookup and sum(len(own.low) for own in found) > 1:
             columns = [{"value": own} for own in node.values]
@@ -237,13 +238,13 @@ class SqlPrinter(PlanPrinter[str]):
         return comparison_tree(self.score, own.low.tolist(), texts, self.dialect)
 
     def _reached_regions(self, node: nodes.StepPieces | nodes.LinePieces) -> list[Regions]:
-        """The regions of each table that scores get to here."""
-        if self.here == nodes.EVERYWHERE or not node.places[0].by_input:
+        """The regions of each table of pieces that scores can reach here."""
+        if self.here == EVERYWHERE or not node.places[0].by_input:
             return [place.regions for place in node.places]
         return [place.regions.within(*self.here) for place in node.places]
 
     def line_pieces(self, node: nodes.LinePieces) -> str:
-        """A CASE with a line in each branch; with a lookup, a line of columns that a join finds."""
+        """The value of the line: by a CASE, or by a lookup table."""
         # what lines are of may choose the piece itself, if they meet at every knot
         chooser = self.score if node.places[0].by_input else self.operand(node.x)
         if not self.writer.lookup or sum(len(place.knots) for place in node.places) < 2:
@@ -261,8 +262,8 @@ class SqlPrinter(PlanPrinter[str]):
         return clamp(text, self.dialect, 0.0, 1.0) if shares else text
 
     def _line_leaves(self, node: nodes.LinePieces) -> list[Leaf]:
-        """The regions that scores get to: the lower end of each, its line as SQL, and the line's
-        range."""
+        """For each region that scores can reach: its lower end, its line as SQL, and the range of
+        that."""
         [place], [pieces] = node.places, node.pieces
         known, [found] = place.by_input, self._reached_regions(node)
         steep, columns = is_steep(pieces, node.x), pieces.columns(self.relative)
@@ -280,7 +281,7 @@ class SqlPrinter(PlanPrinter[str]):
                 continue
             s = own._factor_of(node.x, 0.0)
             text = line_by_numbers(s, piece, self.writer)
-            range_ = nodes.widened(*sorted((float(pieces.low[i]), float(pieces.high[i]))))
+            range_ = widened(*sorted((float(pieces.low[i]), float(pieces.high[i]))))
             least, most = ends.get("least"), ends.get("most")
             if pieces.are_shares and not ends:
                 least, most = _ends_to_clamp(node, piece, own.here if known else None, range_)
@@ -292,8 +293,7 @@ class SqlPrinter(PlanPrinter[str]):
     # --- one after another ------------------------------------------------------------------------
 
     def let(self, node: nodes.Let) -> str:
-        """The body, with the variable's SQL in its place; where lines choose the variable, a body
-        for each."""
+        """The body of a variable, with the variable's SQL in its place."""
         value, own = node.variable.value, replace(self, relative=True)
         lines = value.x if isinstance(value, nodes.Sigmoid) else value
         if (
@@ -316,14 +316,14 @@ class SqlPrinter(PlanPrinter[str]):
             if isinstance(value, nodes.Sigmoid):
                 known = (
                     sigmoid_of(text, self.dialect, exp_is_finite(range_)),
-                    nodes.value_range(value, here.here, {**self.ranges, lines: range_}),
+                    value_range(value, here.here, {**self.ranges, lines: range_}),
                 )
             texts.append(here.with_variable(node.variable, *known).write(node.body))
         return comparison_tree(self.score, [low for low, *_ in leaves], texts, self.dialect)
 
 
 def guarded_factor(value: str, dialect: Dialect) -> str:
-    """A value as a factor: where a product must not underflow, tiny values count as 0."""
+    """SQL of a value as a factor. Tiny ones count as 0 where underflow is an error."""
     if not dialect.strict:
         return value
     number = dialect.number
@@ -331,7 +331,7 @@ def guarded_factor(value: str, dialect: Dialect) -> str:
 
 
 def sigmoid_of(f: str, dialect: Dialect, bounded: bool) -> str:
-    """σ(f) = 1 / (1 + exp(−f)) of SQL; where f is not bounded, it is moved to where exp is."""
+    """SQL of σ(f) = 1 / (1 + exp(−f)), safe from overflow where the database needs that."""
     one = dialect.number(1.0)
     f = f if bounded or dialect.infinite else clamp(f, dialect, -STEEPEST, STEEPEST)
     if re.fullmatch(WORD, f):
@@ -342,8 +342,8 @@ def sigmoid_of(f: str, dialect: Dialect, bounded: bool) -> str:
 def _ends_to_clamp(
     node: nodes.LinePieces, piece: Mapping[str, float], here: Range | None, range_: Range
 ) -> tuple[float | None, float | None]:
-    """The ends, 0 and 1, that a line must be clamped to; None for an end that rounding cannot carry
-    it beyond."""
+    """Which of 0 and 1 a line must be clipped to, since rounding could pass them; None for an end
+    that is safe."""
     if here is not None and isinstance(node.x, nodes.Input):
         # each operation rises or falls with the score, and is the same in every engine
         values = nodes.on_line(np.array(here), piece)
@@ -358,7 +358,7 @@ def _ends_to_clamp(
 
 
 def write_segments(plan: nodes.BySegment, segments: Sequence[str], printer: SqlPrinter) -> str:
-    """The plan of a score and of columns of segments as SQL."""
+    """The plan of a score and its segment as SQL."""
     dialect = printer.dialect
     used = np.flatnonzero(plan.shares > 0.0).tolist()
     common = without_overflow(plan.common.value, dialect)
@@ -394,7 +394,7 @@ def write_segments(plan: nodes.BySegment, segments: Sequence[str], printer: SqlP
 def _segment_number(
     plan: nodes.BySegment, used: list[int], columns: Sequence[str], printer: SqlPrinter
 ) -> tuple[Any, str]:
-    """The values that a lookup table has for segments, and the SQL of a row's own value.
+    """The keys of a lookup table of segments, and SQL of each row's own key.
 
     With several columns values are numbers: tables give that of the finest segment that is known.
     """
@@ -421,8 +421,7 @@ def _segment_number(
 def _segments_by_lookup(
     plan: nodes.BySegment, used: list[int], columns: Sequence[str], printer: SqlPrinter
 ) -> str:
-    """The plan of many segments, whose parameters a join finds. Plans of the same form share
-    columns."""
+    """The plan of many segments as SQL, with parameters from a lookup table."""
     dialect = printer.dialect
     precise = replace(printer, relative=nodes.use_counts(plan.members)[plan.common] > 0)
     common = precise.write(without_overflow(plan.common.value, dialect))
@@ -473,7 +472,7 @@ WIDE = 50
 
 @dataclass
 class QuerySteps:
-    """A query in steps: each is a SELECT of the columns of the one before.
+    """A query that is written in steps. Each step selects from the one before.
 
     Parameters
     ----------
@@ -494,7 +493,7 @@ class QuerySteps:
     joined: int = 0  # how many of the writer's joins steps have made
 
     def add(self, about: str, **values: Sequence[str] | str) -> list[str]:
-        """Add a step that computes columns, given by the beginnings of their names; return them."""
+        """Add a step that computes columns; their names."""
         columns: dict[str, str] = {}
         for head, texts in values.items():
             self.seen[head] += 1
@@ -511,7 +510,7 @@ class QuerySteps:
         return [f"r.{name}" for name in columns]
 
     def _from_clause(self) -> str:
-        """FROM the last step, or the table, with the lookups that no step has joined yet."""
+        """The FROM clause of the next step, with new lookup tables joined."""
         source = f"{self.prefix}step_{len(self.steps)}" if self.steps else self.table
         new = self.writer.joins[self.joined :]
         self.joined += len(new)
@@ -523,14 +522,14 @@ class QuerySteps:
         return text
 
     def query(self, last: Sequence[str]) -> str:
-        """The whole query: all steps, and a SELECT of what is kept and of the last columns."""
+        """The whole query: all steps, then a SELECT of the last columns."""
         first = "WITH\n" + ",\n".join(self.steps) + "\n" if self.steps else ""
         ending = indented(",\n".join((*self.keep, *last)))
         return f"{first}SELECT\n{ending}\n{self._from_clause()}"
 
 
 class SqlRowPrinter(PlanPrinter[list[str]]):
-    """Writes plans of rows as steps; each rule returns a column for each entry of a row."""
+    """Writes the plan of several scores as steps of a query; a column for each class."""
 
     def __init__(self, columns: Sequence[str], steps: QuerySteps) -> None:
         self.raw, self.steps = columns, steps
@@ -540,7 +539,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         self.all_finite = ""  # the column that says so of a row's scores, where it is needed
 
     def probabilities(self, plan: Node) -> list[str]:
-        """The columns of the result: NULL where a score that all of them need is no number."""
+        """The columns of the result; NULL in rows with a score that is no number."""
         found = self.write(plan)
         if not self.all_finite:
             return found
@@ -550,7 +549,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         return self.numbers()
 
     def numbers(self) -> list[str]:
-        """The scores as doubles: the first step, where it is needed."""
+        """The scores as doubles, by a first step of the query."""
         if not self.scores:
             is_finite, double = self.dialect.is_finite, self.dialect.double
             own = [case([(is_finite(c), f"CAST({c} AS {double})")]) for c in self.raw]
@@ -560,19 +559,19 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         return self.scores
 
     def each_column(self, node: nodes.EachColumn, relative: bool = False) -> list[str]:
-        """Plans of columns. Columns that come in are checked one by one."""
+        """The value of each column by its own plan."""
         single = isinstance(node.row, nodes.RowInput) and not self.scores
         columns = self.raw if single else self.write(node.row)
         return [self._column_plan(own, columns[j], relative) for j, own in node.members]
 
     def _column_plan(self, node: Node, column: str, relative: bool) -> str:
-        """A plan of one score as SQL; NULL for what is no number."""
+        """SQL of one column by its plan; NULL for what is no number."""
         printer = SqlPrinter(self.steps.writer, column, relative=relative)
         text = printer.write(without_overflow(node, self.dialect))
         return self.dialect.result.format(case([(self.dialect.is_finite(column), text)]))
 
     def within(self, node: nodes.Within) -> list[str]:
-        """A step with all columns between two numbers."""
+        """Add a step with all columns clipped to an interval."""
         columns = self.write(node.row)
         cut = [
             clamp(guarded_factor(c, self.dialect), self.dialect, node.low, node.high)
@@ -581,7 +580,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         return self.steps.add("The same, none too small or too large.", x=cut)
 
     def logarithms(self, node: nodes.Logarithms) -> list[str]:
-        """A step with the logarithms of all columns."""
+        """Add a step with the logarithms of all columns."""
         # a floor below all normal numbers is none: subnormal numbers have logarithms, too
         end = self.number(node.floor if node.floor >= SMALLEST_NORMAL else 0.0)
         least, one, zero = map(self.number, (float(np.log(node.floor)), 1.0, 0.0))
@@ -592,7 +591,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         return self.steps.add("The logarithms of the probabilities.", z=logs)
 
     def affine(self, node: nodes.Affine) -> list[str]:
-        """A step with W·x + b."""
+        """Add a step with W·x + b."""
         x, k = self.write(node.row), len(self.write(node.row))
         full = node.matrix
         if full.ndim < 2:
@@ -605,13 +604,13 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         return self.steps.add("The logits, scaled.", eta=sums)
 
     def softmax_row(self, node: nodes.SoftmaxRow) -> list[str]:
-        """Exponentials divided by their sum, which is a step of its own."""
+        """The softmax of the columns, in several steps."""
         e, _ = self._relative_powers(node.row)
         [whole] = self.steps.add("The sum of those.", total=sum_of_terms(e))
         return [f"{c} / {whole}" for c in e]
 
     def log_softmax(self, node: nodes.LogSoftmax) -> list[str]:
-        """Steps for the largest logit, exponentials, their sum, and logarithms of shares."""
+        """The logarithm of the softmax of the columns, in several steps."""
         e, top = self._relative_powers(node.row)
         whole = f"{self.dialect.ln}({sum_of_terms(e)})"
         [log] = self.steps.add("The logarithm of their sum.", log_total=whole)
@@ -619,14 +618,14 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         return self.steps.add("The logarithms of the probabilities.", x=logs)
 
     def _relative_powers(self, node: Node) -> tuple[list[str], str]:
-        """exp(value − largest) for each value, and the largest."""
+        """exp(value − largest value) for each column, and the largest value."""
         z = self.write(node)
         [top] = self.steps.add("The largest of them.", largest=self._largest_of(z))
         own = [_guarded_exp(f"{c} - {top}", self.dialect) for c in z]
         return self.steps.add("Their exponentials, as shares of the largest.", e=own), top
 
     def _largest_of(self, columns: Sequence[str]) -> str:
-        """The largest of some columns as SQL."""
+        """SQL of the largest of some columns."""
         greatest = self.dialect.greatest
         if not greatest:
             rows = ", ".join(f"({c})" for c in columns)
@@ -637,7 +636,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         return columns[0]
 
     def relative_power(self, node: nodes.RelativePower) -> list[str]:
-        """Steps for the largest value, shares of it, and their powers."""
+        """Powers of the columns divided by the largest, in several steps."""
         columns, zero = self.write(node.row), self.number(0.0)
         [top] = self.steps.add("The largest probability.", largest=self._largest_of(columns))
         size = case([(f"{top} > {zero}", top)], self.number(1.0))
@@ -649,20 +648,20 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         return self.steps.add("Their powers.", x=powers)
 
     def normalised(self, node: nodes.Normalised) -> list[str]:
-        """Columns divided by their sum, unless that is zero."""
+        """The columns divided by their sum, unless that is 0."""
         columns, zero = self.write(node.row), self.number(0.0)
         [whole] = self.steps.add("Their sum.", total=sum_of_terms(columns))
         shares = [case([(f"{whole} > {zero}", f"{c} / {whole}")], c) for c in columns]
         return self.steps.add("The same, of sum one.", x=shares)
 
     def row_average(self, node: nodes.RowAverage) -> list[str]:
-        """Weighted sums of the columns of several rows."""
+        """The weighted mean of several rows."""
         self.numbers()
         terms = [[f"{self.number(w)} * ({p})" for p in self.write(row)] for w, row in node.terms]
         return [sum_of_terms(own) for own in zip(*terms, strict=True)]
 
     def largest_mapped(self, node: nodes.LargestMapped) -> list[str]:
-        """The formula of `with_largest`."""
+        """The formula of `with_largest`, in several steps."""
         add, number, one = self.steps.add, self.number, self.number(1.0)
         zero = number(0.0)
         p = add("The probabilities.", x=self.write(node.row))
@@ -692,8 +691,8 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         return [case([(f"{c} >= {top}", first)], own) for c, own in zip(p, shares, strict=True)]
 
     def _all_but_largest(self, row: Node, p: Sequence[str], top: str) -> list[str]:
-        """All columns but the largest, which is 0. Where small powers are cut to 0 they are shares
-        of the second largest, made of logarithms, so that their ratios are those of doubles."""
+        """All columns, with 0 for the largest. Where a database cuts small powers to 0, logarithms
+        keep their ratios."""
         add, number = self.steps.add, self.number
         if self.dialect.infinite:
             own = [case([(f"{c} < {top}", c)], number(0.0)) for c in p]
@@ -709,7 +708,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         return add("All others, as shares of the second.", e=shares)
 
     def _logarithms_of(self, row: Node) -> list[str]:
-        """The logarithms of a row's values; of shares of a sum, those of shares of the largest."""
+        """The logarithms of a row's values, up to a common constant."""
         if isinstance(row, nodes.Within | nodes.Normalised):
             return self._logarithms_of(row.row)
         if isinstance(row, nodes.SoftmaxRow):
@@ -725,7 +724,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         return [case([(f"{c} > {zero}", f"{ln}({c})")], none) for c in self.write(row)]
 
     def combined(self, node: nodes.Combined) -> list[str]:
-        """Each column divided by their sum. Rules that iterate have been refused before."""
+        """The columns divided by their sum. Combiners that iterate are refused earlier."""
         assert isinstance(node.row, nodes.EachColumn)
         own = self.each_column(node.row, relative=True)  # shares are made of them
         r = self.steps.add("The probability of each class against all others.", r=own)
@@ -739,7 +738,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
 
 
 def _guarded_exp(power: str, dialect: Dialect) -> str:
-    """exp as SQL; 0 where an engine refuses what underflows."""
+    """SQL of exp; 0 where a database would refuse an underflow."""
     text = in_brackets("EXP(", power, ")")
     if dialect.infinite:
         return text
@@ -751,7 +750,7 @@ def _guarded_exp(power: str, dialect: Dialect) -> str:
 
 @dataclass(frozen=True)
 class LookupJoin:
-    """A table to be created and filled, and how it is joined: at most one row of it is found.
+    """A lookup table to be made, and how a query joins it.
 
     Parameters
     ----------
@@ -773,7 +772,7 @@ class LookupJoin:
 
 @dataclass
 class SqlWriter:
-    """Collects the joins of a script while its expressions are written.
+    """Collects the lookup tables that are needed while SQL is written.
 
     Parameters
     ----------
@@ -793,7 +792,7 @@ class SqlWriter:
         score: str,
         code: str = "",
     ) -> dict[str, str]:
-        """The columns of the row's own region, joined by cell: SQL by name.
+        """Join a lookup table of pieces; SQL of the columns of each row's piece.
 
         Where there are several tables, ``code`` is SQL of the number of the row's own.
         """
@@ -811,7 +810,7 @@ class SqlWriter:
         return self.join(about, table, equal, score)
 
     def rows(self, grid: Grid, found: Regions, columns: Mapping[str, Array]) -> dict[str, Any]:
-        """Regions by cell, with their ends, both included, and the values of their pieces."""
+        """The rows of a lookup table of pieces: cell, ends of the region, and values."""
         low, high, piece = found
         if not self.dialect.subnormals:  # ends are normal numbers
             low, high = low.copy(), high.copy()
@@ -836,8 +835,8 @@ class SqlWriter:
         equal: Mapping[str, str],
         score: str = "",
     ) -> dict[str, str]:
-        """Join a new table where its first columns equal SQL and the score, if there is one, lies
-        in the row's region; return its columns as SQL by name."""
+        """Join a new lookup table, by equal columns and perhaps by the region of the score; SQL of
+        its columns."""
         count = len(self.joins) + 1
         alias, suffix = (f"l{count}", f"_{count}") if count > 1 else ("l", "")
         found = {own: f"{alias}.{quoted_name(own, self.dialect)}" for own in columns}
@@ -862,7 +861,7 @@ ROUNDING = 2.0**-51
 
 
 def is_steep(pieces: Pieces, x: Node) -> Flags:
-    """Which pieces are so steep that the last bits of x change the value of the line.
+    """Which lines are so steep that rounding of x changes their value.
 
     >>> from calibrant.rules.plan.nodes import Input, Logit
     >>> rise = np.array([0.0, 1.0])
@@ -880,7 +879,7 @@ def is_steep(pieces: Pieces, x: Node) -> Flags:
 
 
 def piece_bounds(node: nodes.LinePieces, i: int, found: Regions) -> dict[str, Array]:
-    """The least and the largest value that NumPy gives on each piece of table i."""
+    """The least and the largest value of each piece of a table, as NumPy computes them."""
     pieces = node.pieces[i]
     if not node.places[i].by_input:
         ends = [pieces.low[found.piece], pieces.high[found.piece]]
@@ -895,7 +894,7 @@ def piece_bounds(node: nodes.LinePieces, i: int, found: Regions) -> dict[str, Ar
 
 
 def line_by_numbers(s: str, piece: Mapping[str, float], writer: SqlWriter) -> str:
-    """The SQL of a line whose parameters are numbers, by the formula of `on_line`.
+    """SQL of a line whose parameters are numbers.
 
     >>> from calibrant.export.sql.dialects import dialect_of
     >>> piece = {"start": 0.5, "low": 0.0, "high": 0.25, "width": 2.0}
@@ -919,7 +918,7 @@ def line_by_numbers(s: str, piece: Mapping[str, float], writer: SqlWriter) -> st
 
 
 def line_by_columns(s: str, piece: Mapping[str, str]) -> str:
-    """The SQL of a line whose parameters are SQL, by the formula of `on_line`."""
+    """SQL of a line whose parameters are columns."""
     if "base" in piece:
         return f"{piece['base']} + {piece['slope']} * {s}"
     if "slope" in piece:
@@ -944,12 +943,12 @@ WHERE_SUMS_ARE_SURE = 1e6
 
 
 def exp_is_finite(range_: Range) -> bool:
-    """Whether the exponential of all values in a range is a number."""
+    """Whether exp of all values in a range is finite."""
     return range_[0] >= -ROUND[1] and range_[1] <= ROUND[1]
 
 
 def without_overflow(node: Node, dialect: Dialect) -> Node:
-    """The plan with factors cut to where their products do not overflow, if that is an error.
+    """The plan with large factors clipped, for databases in which an overflow is an error.
 
     Where a product is that large, the sigmoid around it has long been 0 or 1.
     """
@@ -957,14 +956,14 @@ def without_overflow(node: Node, dialect: Dialect) -> Node:
 
 
 def _with_small_products(node: Node) -> Node:
-    """A sum whose factors are cut where their products would overflow."""
+    """A sum whose factors are clipped, so that no product overflows."""
     if not isinstance(node, nodes.Linear):
         return node
     if node.base == 0.0 and [c for c, _ in node.terms] in ([1.0], [-1.0]):  # no more than a sign
         return node
     terms = []
     for i, (c, term) in enumerate(node.terms):
-        largest = max(map(abs, nodes.ends_of(c))) * max(map(abs, nodes.value_range(term)))
+        largest = max(map(abs, ends_of(c))) * max(map(abs, value_range(term)))
         cut = nodes.Clip(term, *_factor_limits(node, i)) if largest > HUGE else term
         terms.append((c, cut))
     same = all(new is old for (_, new), (_, old) in zip(terms, node.terms, strict=True))
@@ -972,8 +971,8 @@ def _with_small_products(node: Node) -> Node:
 
 
 def _factor_limits(node: nodes.Linear, i: int) -> tuple[Number, Number]:
-    """The interval to which factor i is cut: beyond it the term alone decides the sum, or the
-    sigmoid of the sum is 0 or 1."""
+    """The interval that a factor is clipped to. Beyond it the sigmoid of the sum is 0 or 1
+    anyway."""
     c, base = (nodes.values_of(number) for number in (node.terms[i][0], node.base))
     if len(node.terms) == 1 and np.abs(base).max() <= WHERE_SUMS_ARE_SURE:
         both = []
@@ -985,7 +984,7 @@ def _factor_limits(node: nodes.Linear, i: int) -> tuple[Number, Number]:
         low, high = np.minimum(*both), np.maximum(*both)
     else:
         others = nodes.Linear(0.0, node.terms[:i] + node.terms[i + 1 :])
-        rest = max(map(abs, nodes.value_range(others)))
+        rest = max(map(abs, value_range(others)))
         high = 2.0 * (STEEPEST + rest + np.abs(base)) / np.abs(c)
         # two terms of a margin have no end, but only one of them is large at a time
         high = np.minimum(high, HUGE / np.maximum(np.abs(c), HUGE / nodes.LARGEST_DOUBLE))
@@ -1003,7 +1002,7 @@ FAR = 2.0**60
 
 
 def cell_of_score(grid: Grid, score: str, dialect: Dialect) -> str:
-    """The cell of a score as SQL. NULL and NaN get some cell, but match no piece in it.
+    """SQL of the grid cell of a score.
 
     >>> from calibrant.export.sql.dialects import dialect_of
     >>> cell_of_score(Grid(4), "s", dialect_of("duckdb"))

@@ -32,7 +32,7 @@ from calibrant.rules.chain import Interval
 from calibrant.rules.mixture import Mixture
 from calibrant.rules.piecewise import Piecewise, refined_lines
 from calibrant.solvers._kernel import simplify
-from calibrant.solvers.weights import SELECT, shares
+from calibrant.solvers.weights import SELECT, criterion_weights
 
 #: the largest total weight; every cell then takes 31,000 nodes
 HEAVIEST = 1e8
@@ -141,7 +141,7 @@ class ABB(Calibrator):
         n0, n1, whole = table.negative, table.positive, table.is_whole
         nodes, weight = quadrature(table.total, whole, self.tol)
         self.n_nodes_ = len(weight)
-        self.lambdas_, _ = _choose_lambdas(table, self.lambda_)
+        self.lambdas_, _ = _choose_lambdas(table, self.lambda_)  # weighed anew below, exactly
         gaps = [unit_gaps(table.scores) * value for value in self.lambdas_]
         chains = [_Chain(gap, *chain_moments(n0, n1, gap, nodes, weight)) for gap in gaps]
         logs = np.array([chain.log_evidence for chain in chains])
@@ -192,7 +192,10 @@ class ABB(Calibrator):
 
 
 def _choose_lambdas(table: ScoreTable, wanted: float | str) -> tuple[Array, Array]:
-    """The λ to use and their weights: the one given, the likeliest, or those of the grid."""
+    """The λ to use: the one given, the likeliest, or those of the grid; and their weights.
+
+    The weights are those of a table pooled to 2,000 scores.
+    """
     if not isinstance(wanted, str):
         return np.array([float(wanted)]), np.ones(1)
     table = table.pool(2000)  # the evidence of λ hardly depends on the exact scores
@@ -204,7 +207,7 @@ def _choose_lambdas(table: ScoreTable, wanted: float | str) -> tuple[Array, Arra
 
     logs = np.array([evidence(float(value)) for value in GRID])
     if wanted == "average":
-        weights = shares(-2.0 * logs)
+        weights = criterion_weights(-2.0 * logs)
         kept = weights >= LEAST
         return GRID[kept], weights[kept] / weights[kept].sum()
     # the grid's best, then Brent's method between its neighbours
@@ -549,7 +552,7 @@ class BBQ(Calibrator):
     def _fit(self, table: ScoreTable) -> Map:
         binnings = _Binnings(table)
         self.n_bins_, self.log_scores_ = binnings.numbers, binnings.log_scores()
-        self.weights_ = SELECT[self.models](shares(-2.0 * self.log_scores_))
+        self.weights_ = SELECT[self.models](criterion_weights(-2.0 * self.log_scores_))
         return binnings.average(self.weights_)
 
 

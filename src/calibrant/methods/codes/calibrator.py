@@ -14,7 +14,7 @@ from calibrant.array_types import Array
 from calibrant.data.columns import plain, refuse_unordered, score_column_facts, to_gappy_matrix
 from calibrant.data.door import Limit, OneOf, check_lengths, read_class_labels, read_weight
 from calibrant.data.scale import ScoreRange, ScoreScale
-from calibrant.data.score_matrix import ScoreMatrix
+from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.data.score_table import weight_in_rows
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import (
@@ -37,6 +37,7 @@ from calibrant.rules.combiners import Coded, Columns
 from calibrant.rules.piecewise import Piecewise
 from calibrant.rules.sigmoids import Identity
 from calibrant.rules.softmax import TopLabel
+from calibrant.solvers.block_arrays import ops_of
 
 #: the words for ``combine``
 COMBINE: tuple[str, ...] = ("auto", "normalize", "least_squares", "coupling", "pairwise")
@@ -151,7 +152,7 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, ReadsClassScores):
         maps = [UNDECIDED if one is None else one.map_ for one in fitted]
         counts = np.ones(len(codes)) if weight is None else weight
         totals = rows_per_column(signs, weight, calibrator)
-        self.map_ = combine_columns(self.combine, code, maps, totals)
+        self.map_ = combine_column_maps(self.combine, code, maps, totals)
         self.code_, self.calibrators_, self.classes_ = code, fitted, classes
         self.score_range_ = ScoreRange.between(*ends)
         self._provenance = row_provenance(counts, codes, len(classes)) | score_column_facts(scores)
@@ -348,6 +349,9 @@ class TopLabelCalibrator(VectorCalibrator):
         "scale": (SCALES,),
     }
 
+    def _read(self, scores: Any, y: Any, sample_weight: Any) -> tuple[ScoreMatrix, NDArray[Any]]:
+        return read_matrix(scores, y, sample_weight, self.classes, on_device=True)
+
     def _fit(self, matrix: ScoreMatrix) -> TopLabel:
         binary = column_calibrator(BLS() if self.calibrator is None else self.calibrator)
         read = read_as(matrix, self.scale)
@@ -372,10 +376,10 @@ def _top_labels(
     for scores, codes, _ in matrix.blocks():
         rows = slice(start, start + len(codes))
         p = before.features(scores)
-        top = p.max(axis=1)
-        ties = (p == top[:, None]).sum(axis=1)
-        largest[rows] = top
-        right[rows] = (p[np.arange(len(p)), codes] == top) / ties
+        ops = ops_of(p)
+        top = ops.largest(p)
+        largest[rows] = ops.host(top)
+        right[rows] = ops.host(ops.own(p, codes) == top) / ops.host((p == top[:, None]).sum(1))
         start = rows.stop
     if not np.any((right > 0.0) & (right < 1.0)):
         return largest, np.where(right > 0.0, 1, -1).astype(np.int8), matrix.weight
@@ -402,7 +406,7 @@ def combination_name(combine: str, code: Code) -> str:
     return combine
 
 
-def combine_columns(combine: str, code: Code, maps: list[Map], totals: Array) -> Coded:
+def combine_column_maps(combine: str, code: Code, maps: list[Map], totals: Array) -> Coded:
     """The map of all columns; coupling counts each by the weight that it was fitted to.
 
     A column without any rows counts nothing, however they are combined.

@@ -381,7 +381,7 @@ class FeatureTrial:
         if not self.rounds:
             del judged[FEATURES]
         demanding = {FEATURES} & set(judged)
-        return choose(judged, self.sample, right=self.right, demanding=demanding)[0]
+        return choose(judged, self.sample, p_value=self.right, demanding=demanding)[0]
 
 
 #: this many rounds in a row may fail to help

@@ -15,9 +15,9 @@ from calibrant.data import door
 from calibrant.data.attributes import Attribute, AttributeTable, Schema, read_attributes
 from calibrant.data.documents import brief, check_file
 from calibrant.data.frozen import Frozen
+from calibrant.fitting.fitted import TreeParts
 from calibrant.losses import logit, sigmoid
 from calibrant.rules.base import Map, RowInputs, Rule, check_depth, maps_of_one_score
-from calibrant.rules.plan.tables import TreeParts
 
 Index = NDArray[np.int32]
 

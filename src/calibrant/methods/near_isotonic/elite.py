@@ -43,7 +43,7 @@ from calibrant.rules.mixture import Mixture
 from calibrant.rules.piecewise import Piecewise
 from calibrant.solvers._kernel import simplify
 from calibrant.solvers.knots import divide_intervals
-from calibrant.solvers.weights import CRITERIA, SELECT, shares
+from calibrant.solvers.weights import CRITERIA, SELECT, criterion_weights
 
 #: the smallest λ as a share of the largest
 LEAST_LAMBDA = 1e-4
@@ -186,7 +186,7 @@ class ELiTE(Calibrator):
         least = 1.0 / (table.total + 2.0) if self.clip == "counts" else 0.0
         self._weigh(cells, points, fits, least, table.total)
         input_ = "logit" if on_logit else "score"
-        drawing = Drawing(cells.x, (least, 1.0 - least), self.tails == "linear", input_)
+        drawing = PolygonDrawing(cells.x, (least, 1.0 - least), self.tails == "linear", input_)
         self.models_ = tuple(points.map_of(fit, drawing) for fit in fits)
         used = np.flatnonzero(self.weights_ > 0.0)
         average = Mixture(self.weights_[used], tuple(self.models_[i] for i in used)).collapse()
@@ -204,7 +204,7 @@ class ELiTE(Calibrator):
         self.criteria_[(self.df_ >= n - 1.0) | np.isnan(self.criteria_)] = np.inf
         if not np.isfinite(self.criteria_).any():
             self.criteria_[0] = 0.0  # no model can be weighed: take that of the largest λ
-        self.weights_ = SELECT[self.models](shares(self.criteria_))
+        self.weights_ = SELECT[self.models](criterion_weights(self.criteria_))
         gaps = np.array([fit.gap for fit in fits])
         self.gap_ = float(gaps.max())
         worst = float(gaps[self.weights_ > 0.0].max())
@@ -285,7 +285,7 @@ def fit_path(points: Any, mus: tuple[float, ...], n_lambdas: int) -> tuple[Array
 # --- Fits as maps --------------------------------------------------------------------------------
 
 
-class Drawing(NamedTuple):
+class PolygonDrawing(NamedTuple):
     """How fits become maps: the scores of the cells, the bounds of p, whether tails go on, and
     whether scores or their logits are read."""
 
@@ -437,7 +437,7 @@ class TrendPoints:
         p += np.repeat(line.value[:-1], count)
         return p
 
-    def map_of(self, line: PathFit, drawing: Drawing) -> Piecewise:
+    def map_of(self, line: PathFit, drawing: PolygonDrawing) -> Piecewise:
         """The broken line."""
         return drawing.polygon(drawing.x[line.at], line.value)
 
@@ -656,7 +656,7 @@ class FusedPoints:
         """The fitted probability at all points."""
         return np.repeat(steps.value, np.diff(np.append(steps.at, len(self.x))))
 
-    def map_of(self, steps: PathFit, drawing: Drawing) -> Piecewise:
+    def map_of(self, steps: PathFit, drawing: PolygonDrawing) -> Piecewise:
         """Steps halfway between neighbouring cells."""
         low, high = drawing.x[steps.at[1:] - 1], drawing.x[steps.at[1:]]
         half = low / 2 + high / 2
@@ -714,7 +714,7 @@ class Curves:
         known = np.searchsorted(places, t)
         return places, curve_values(places, known, curve.value)
 
-    def map_of(self, curve: PathFit, drawing: Drawing) -> Piecewise:
+    def map_of(self, curve: PathFit, drawing: PolygonDrawing) -> Piecewise:
         """The parabolas, as a polygon."""
         place, value = self.polygon(curve, CURVE_ERROR / 2)
         x = drawing.x[0] * (1.0 - place) + drawing.x[-1] * place

@@ -35,7 +35,7 @@ from calibrant.methods.near_isotonic._kernel import (
 from calibrant.rules.base import Map
 from calibrant.rules.chain import after_sigmoid
 from calibrant.rules.piecewise import Piecewise, flat_runs
-from calibrant.solvers.weights import CRITERIA, SELECT_ENIR, shares
+from calibrant.solvers.weights import CRITERIA, SELECT_ENIR, criterion_weights
 
 #: (log-likelihood, number of bins) → the criterion, smaller is better
 Criterion = Callable[[Any, Any], Any]
@@ -177,7 +177,7 @@ class ENIR(Calibrator):
         if not np.isfinite(scores).any():  # every model has too many bins for AICc
             scores = np.full(len(scores), np.inf)
             scores[-1] = 0.0
-        return SELECT_ENIR[self.models](shares(scores))
+        return SELECT_ENIR[self.models](criterion_weights(scores))
 
     def _fit_authors(self, table: ScoreTable) -> Map:
         for name in ("interpolation", "smoothing"):

@@ -22,12 +22,12 @@ METRICS: dict[str, int] = {"ibk": 2, "manhattan": 1}
 #: a neighbour counts by 1/(distance + this), as in IBk; None: all neighbours count alike
 NEIGHBOUR_WEIGHTS: dict[str, float | None] = {"uniform": None, "distance": 0.001}
 #: what each class starts with, as a multiple of 1/n
-SMOOTHING: dict[str, float] = {"none": 0.0, "ibk": 1.0}
+START_WEIGHT: dict[str, float] = {"none": 0.0, "ibk": 1.0}
 #: the options of a rule that are words
 WORDS: dict[str, Mapping[str, Any]] = {
     "metric": METRICS,
     "weights": NEIGHBOUR_WEIGHTS,
-    "smoothing": SMOOTHING,
+    "smoothing": START_WEIGHT,
 }
 #: the largest sum of attribute weights, whose mean is 1
 HEAVIEST = 1e9
@@ -60,7 +60,7 @@ class Neighbours(Rule):
     numeric_weight, nominal_weight : arrays of shape (a,) and (b,)
         Attribute weights; the one score column of two classes counts twice.
     k : int
-    metric, weights, smoothing : keys of METRICS, NEIGHBOUR_WEIGHTS and SMOOTHING
+    metric, weights, smoothing : keys of METRICS, NEIGHBOUR_WEIGHTS and START_WEIGHT
     """
 
     kind: ClassVar[str] = "neighbours"
@@ -94,11 +94,11 @@ class Neighbours(Rule):
         return np.column_stack((np.where(self.absent, np.nan, self.numeric), codes))
 
     @cached_property
-    def search(self) -> Search:
+    def search(self) -> NeighbourSearch:
         """What finds the neighbours; made when first needed, and never saved."""
         weights = self.numeric_weight, self.nominal_weight
-        space = Space(self.cells, *weights, power=METRICS[self.metric])
-        return Search(space, self.counts.sum(axis=1))
+        space = MetricSpace(self.cells, *weights, power=METRICS[self.metric])
+        return NeighbourSearch(space, self.counts.sum(axis=1))
 
     def __call__(self, scores: Array, rows: RowInputs) -> Array:
         """The probabilities of the classes, shape (n, classes)."""
@@ -118,7 +118,7 @@ class Neighbours(Rule):
     @property
     def start(self) -> float:
         """The weight that each class has before neighbours are counted (smoothing)."""
-        return SMOOTHING[self.smoothing] / float(self.counts.sum())
+        return START_WEIGHT[self.smoothing] / float(self.counts.sum())
 
     def weight_by_distance(self, near: Array) -> Array | float:
         """How much a neighbour counts, given its distance to the metric's power."""
@@ -228,7 +228,7 @@ ROUNDING = 1e-15
 
 
 @dataclass(frozen=True)
-class FoundRows:
+class NearestRows:
     """The candidates of some queries, in order of distance: those that count come first.
 
     Every calibration row that is as near as the last needed one, or tied with it, is a candidate.
@@ -246,24 +246,24 @@ def distance_of_weight(near: Array, mass: Array, need: float) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Search:
+class NeighbourSearch:
     """Calibration rows that can be searched.
 
     Parameters
     ----------
-    space : Space
+    space : MetricSpace
     weight : array of shape (rows,)
         How many times each calibration row counts.
     """
 
-    space: Space
+    space: MetricSpace
     weight: Array
 
     @cached_property
     def _indexes(self) -> dict[bytes, tuple[Asked, float]]:
         return {}
 
-    def find(self, rows: Array, need: float, *, progress: bool = False) -> Iterator[FoundRows]:
+    def find(self, rows: Array, need: float, *, progress: bool = False) -> Iterator[NearestRows]:
         """The calibration rows nearest to each query, in blocks of queries.
 
         There are as many as it takes for their weights to reach ``need``, and all that tie with the
@@ -279,7 +279,7 @@ class Search:
 
     def _search_block(
         self, points: Array, block: Index, gaps: Flags, first: int, need: float
-    ) -> Iterator[FoundRows]:
+    ) -> Iterator[NearestRows]:
         """What `find` gives for one block; unsettled queries ask for twice as many candidates."""
         waiting = [(block, first)]
         while waiting:
@@ -293,13 +293,15 @@ class Search:
                 rows = rows[:height]
             candidates, settled = self._candidates(points, rows, gaps, count, need)
             if settled.any():
-                yield FoundRows(rows[settled], candidates.index[settled], candidates.near[settled])
+                yield NearestRows(
+                    rows[settled], candidates.index[settled], candidates.near[settled]
+                )
             if not settled.all():
                 waiting.append((rows[~settled], 2 * count))
 
     def _candidates(
         self, points: Array, rows: Index, gaps: Flags, count: int, need: float
-    ) -> tuple[FoundRows, Flags]:
+    ) -> tuple[NearestRows, Flags]:
         """The candidates that the index gives, and for which queries they suffice."""
         index, longest = self._index(gaps)
         some = points[rows]
@@ -314,7 +316,7 @@ class Search:
         mass = np.cumsum(self.weight[nearest], axis=1)
         enough = mass[:, -1] >= need * (1 - TIE)
         settled = enough & (beyond > distance_of_weight(near, mass, need))
-        return FoundRows(rows, nearest, near), settled
+        return NearestRows(rows, nearest, near), settled
 
     def _index(self, gaps: Flags) -> tuple[Asked, float]:
         """An index of the calibration rows, and the largest length among them."""
@@ -341,7 +343,7 @@ class Search:
     def _length(self, embedded: Array) -> Array:
         return np.asarray((np.abs(embedded) ** self.space.power).sum(axis=1))
 
-    def _measure_all(self, points: Array, rows: Index, need: float) -> Iterator[FoundRows]:
+    def _measure_all(self, points: Array, rows: Index, need: float) -> Iterator[NearestRows]:
         """The neighbours of queries by their distances from all calibration rows."""
         n = len(self.space)
         height = max(1, ALL_PAIRS // n)
@@ -358,7 +360,7 @@ class Search:
                 count = min(n, 2 * count)
             within = near <= distance_of_weight(some, mass, need)[:, None]
             index = _places_of_smallest(near, int(within.sum(axis=1).max()))
-            yield FoundRows(part, index, np.take_along_axis(near, index, axis=1))
+            yield NearestRows(part, index, np.take_along_axis(near, index, axis=1))
 
 
 @dataclass(frozen=True)
@@ -425,7 +427,7 @@ def _places_of_smallest(near: Array, count: int) -> Index:
     return np.asarray(columns[order[first[:, None] + np.arange(count)]])
 
 
-def _query_blocks(points: Array, space: Space, height: int) -> Iterator[tuple[Index, Flags]]:
+def _query_blocks(points: Array, space: MetricSpace, height: int) -> Iterator[tuple[Index, Flags]]:
     """Blocks of queries, and which numeric columns may be missing on either side.
 
     If calibration rows are complete, complete queries get blocks of their own, since a simpler
@@ -464,7 +466,7 @@ WIDTH, WIDTH_TIMES, LEVELS = 256, 4, 16
 
 
 @dataclass(frozen=True, eq=False)
-class Space:
+class MetricSpace:
     """Calibration rows with a metric.
 
     Parameters

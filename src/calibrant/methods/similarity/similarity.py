@@ -23,9 +23,9 @@ from calibrant.methods.similarity.neighbours import (
     METRICS,
     NEIGHBOUR_WEIGHTS,
     PAIRS,
-    SMOOTHING,
+    START_WEIGHT,
     TIE,
-    FoundRows,
+    NearestRows,
     Neighbours,
     distance_of_weight,
     search_points,
@@ -166,7 +166,7 @@ class SimilarityBinning(ReadsFeatures, LocalCalibrator):
         "neighbour_weights": (OneOf(tuple(NEIGHBOUR_WEIGHTS)),),
         "weights": (WEIGHTS,),
         "metric": (OneOf(tuple(METRICS)),),
-        "smoothing": (OneOf(tuple(SMOOTHING)),),
+        "smoothing": (OneOf(tuple(START_WEIGHT)),),
         "use_scores": (OneOf((True, False)),),
         "progress": (OneOf((True, False)),),
         "gate": (OneOf((True, False)),),
@@ -498,7 +498,7 @@ class LeaveOneOut:
     def _by_owner(self) -> Index:
         return np.argsort(self.owner, kind="stable")
 
-    def _losses(self, candidates: FoundRows, rows: Index, held: Index, ks: list[int]) -> Array:
+    def _losses(self, candidates: NearestRows, rows: Index, held: Index, ks: list[int]) -> Array:
         """The sum of w·Brier over the shares ``held``, for each k; ``rows`` are their places in
         ``candidates``."""
         rule, index, near = self.rule, candidates.index[rows], candidates.near[rows]

@@ -45,6 +45,8 @@ MAP_ERROR = 1e-5
 MOST_PIECES = 5000
 #: a range below this share of the largest score is rounding
 ROUNDING = 2.0**-48
+#: folds whose scores all lie within this many standard deviations show a rate and no slope
+CLOSE = 1e-7
 #: straight tails end at this logit, which is as good as 0 or 1
 SURE = 800.0
 
@@ -353,19 +355,23 @@ def _lambda_fold_losses(basis: Basis, cells: ScoreTable, monotone: bool) -> tupl
     """The λ of the grid, and minus the log loss of each on ten folds."""
 
     def path(rest: CellColumns, held: CellColumns) -> Array:
-        losses = np.zeros(len(GRID))
         if not (held.filled.any() and rest.filled.any()):
-            return losses
+            return np.zeros(len(GRID))
+
+        def loss(theta: Array) -> float:
+            eta = theta @ basis.columns
+            loss = float(held.positive @ np.logaddexp(0.0, -eta))
+            return loss + float(held.negative @ np.logaddexp(0.0, eta))
+
         part = _Smoothing(basis, rest.negative, rest.positive)
         start = part.flat()
-        for j, penalty in enumerate(GRID.tolist()):
+        if np.ptp(basis.columns[1][rest.filled]) <= CLOSE:  # no slope can be found
+            return np.full(len(GRID), loss(start))
+        losses = []
+        for penalty in GRID.tolist():
             fit = part.fit(penalty, start)
             start = fit.theta
-            if monotone:
-                fit = part.fit_rising(fit, penalty)
-            eta = fit.theta @ basis.columns
-            losses[j] = held.positive @ np.logaddexp(0.0, -eta)
-            losses[j] += held.negative @ np.logaddexp(0.0, eta)
-        return losses
+            losses.append(loss((part.fit_rising(fit, penalty) if monotone else fit).theta))
+        return np.array(losses)
 
     return GRID.copy(), -held_out_path_losses(cells, FOLDS, path) / cells.total

@@ -1,4 +1,5 @@
-"""Lookup tables: cells of scores, the pieces that each of them touches, and trees as parts."""
+"""What several printers share: lookup tables of cells, plans of many segments as one, steps from
+column to column of segments."""
 
 from __future__ import annotations
 
@@ -9,10 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calibrant.array_types import Array, Index
-from calibrant.data.attributes import Attribute
 from calibrant.data.score_table import Cells
 from calibrant.data.segments import KeyPath, SegmentKey, finest_segment
-from calibrant.rules.base import Map
 from calibrant.rules.plan.nodes import (
     LARGEST_DOUBLE,
     Function,
@@ -173,33 +172,6 @@ def one_row_per_cell(cell: Index, region: Index, wide: int) -> Packed:
     wide = int(held[fits].max()) if fits.any() else 1
     columns = [region[at[fits] + np.minimum(i, held[fits] - 1)] for i in range(wide)]
     return Packed(cells[fits], columns, np.unique(region[~np.repeat(fits, held)]))
-
-
-# --- Trees on the columns of a row, as exports take them ------------------------------------------
-
-
-class TreeParts(NamedTuple):
-    """A map of the score, and rounds of trees: z ← factor · (z + Σ trees), from its logit.
-
-    Columns without names are called by their numbers.
-
-    ``trees`` are the `SmallTrees` of `calibrant.methods.features.rule`. They count ``columns``
-    from 0; the column after the last is z. ``facts`` is the fitted value that they come from.
-    """
-
-    start: Map
-    columns: tuple[Attribute, ...]
-    trees: Any
-    sizes: tuple[int, ...]
-    factors: tuple[float, ...]
-    facts: Any
-
-    @property
-    def ends(self) -> list[tuple[int, int, float]]:
-        """For each round: its first tree, the first tree after it, and its factor."""
-        lasts = np.cumsum(self.sizes).tolist()
-        firsts = [0, *lasts[:-1]]
-        return list(zip(firsts, lasts, self.factors, strict=True))
 
 
 # --- Plans of the same form as one plan, in which each row has its own parameters -----------------

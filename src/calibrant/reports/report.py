@@ -460,8 +460,9 @@ class Contest:
 
     @property
     def aucs(self) -> tuple[float | None, float | None] | None:
-        """The AUC within folds before and after; None for maps that were made before."""
-        if not self.board.folds:
+        """The AUC within folds before and after; None for maps that were made before, and for the
+        scores as they are, which are the same in all folds."""
+        if not self.board.folds or self.chosen == BEFORE:
             return None
         return self.board[BEFORE].scores_auc, self.board.chosen.auc
 

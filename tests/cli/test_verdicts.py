@@ -296,8 +296,8 @@ def test_kept_scores_have_no_calibrators_of_folds(run, k):
     y = (rng.random((1500, 1)) > p.cumsum(axis=1)).sum(axis=1).clip(0, k - 1)
     shown = p[:, 1:] if k == 2 else p
     head = ",".join(f"p_{i}" for i in range(shown.shape[1]))
-    rows = "\n".join(",".join(map(repr, [*row, int(c)])) for row, c in zip(shown.tolist(), y))
-    Path("kept.csv").write_text(f"{head},y\n{rows}\n", encoding="utf-8")
+    rows = np.column_stack([shown, y])
+    np.savetxt("kept.csv", rows, fmt="%.15g", delimiter=",", header=f"{head},y", comments="")
     words = ("kept.csv", "-l", "y", "-s", "p_0" if k == 2 else "p_*")
     code, out, _ = run("fit", *words, "--report", "k.html")
     assert code == 0

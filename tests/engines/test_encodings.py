@@ -14,7 +14,7 @@ import pytest
 import calibrant as cal
 from calibrant.data.lazy import Names
 from calibrant.engines.apply import ApplyOptions
-from calibrant.engines.files import PLAIN_READING, ReadOptions, decode_file, encoding_of
+from calibrant.engines.files import PLAIN_READING, ReadOptions, decode_file, file_encoding
 from calibrant.engines.open_engine import open_engine, read_rows
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.fitted import Fitted
@@ -135,7 +135,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
     file.write_bytes(b"s,y,n\n" + b"0.5,1,M\xfcller\n" * 1_000_000)
     tracemalloc.start()
     with (tmp_path / "copy").open("wb") as to:
-        decode_file(file, encoding_of(file, "cp1252"), to)
+        decode_file(file, file_encoding(file, "cp1252"), to)
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert most < 8_000_000 < Path(tmp_path / "copy").stat().st_size

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.engines import files as csv_records
-from calibrant.engines.duckdb import Session, set_member
+from calibrant.engines.duckdb import Session, set_json_key
 from calibrant.engines.files import find_files
 from calibrant.engines.open_engine import check_rows
 from calibrant.errors import InputError
@@ -305,7 +305,7 @@ def test_json_lines_come_back_as_they_went(session, tmp_path, rows, indent, plai
     expected = [f"{line[:-1]},{key}:0.25}}" for line in lines]
     assert out.read_text(encoding="utf-8").split("\n") == [*expected, ""]
     for line, row in zip(lines, drawn, strict=True):
-        assert json.loads(set_member(line, "s", "7")) == row | {"s": 7}
+        assert json.loads(set_json_key(line, "s", "7")) == row | {"s": 7}
 
 
 # --- folders ------------------------------------------------------------------------------------

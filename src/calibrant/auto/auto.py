@@ -366,7 +366,7 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
     ) -> Self:
         """Judge the candidates on splits of the rows, and fit the one that is taken.
 
-        ``correct`` fits the corrections by columns, given how the curve did in each fold.
+        ``correct`` makes the candidate that uses features; it is given the trials in each fold.
         """
         table = ScoreTable.from_rows(rows)
         if rows.share is not None:
@@ -380,7 +380,8 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         return self
 
     def _in_rows(self, table: ScoreTable) -> ScoreTable:
-        """Weights as they came, unless they are counts: each candidate converts them itself."""
+        """The table with its weights as they came, since each candidate converts them itself.
+        Counts are converted here."""
         return table_in_rows(table, "counts") if self.weights == "counts" else table
 
     def _fit(self, table: ScoreTable) -> Map:
@@ -454,8 +455,8 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
 
     @property
     def _warnings(self) -> list[Advice]:
-        """The advice that `fit` warns of: all but guesses by how easy the data are to tell apart,
-        and by the ends of the scores."""
+        """The advice that `fit` warns of: all but guesses from the range of the scores, or from how
+        well they separate the classes."""
         guesses = {"trained_on_these_rows", "percentages", "points"}
         return [one for one in self.advice_ if one.code not in guesses]
 
@@ -491,9 +492,9 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         notes: tuple[str, ...] = (),
         left_out: tuple[str, ...] = (),
     ) -> None:
-        """Take one of the candidates, and keep how all of them did.
+        """Take one of the candidates, and keep the results of all.
 
-        ``distinct`` says how many different predictions each of them makes.
+        ``distinct`` is the number of different predictions of each.
         """
         errors = ERRORS_AHEAD_OF_CLASSES if self.scores_are_ == "distributions" else ERRORS_AHEAD
         costly = {FEATURES} & set(trials)
@@ -624,7 +625,7 @@ LEAST_SHARE = 1e-3
 
 
 class MemberView(NamedTuple):
-    """How the members of the mixture see rows; see `VectorMixture`."""
+    """How rows are prepared for the members of the mixture; see `VectorMixture`."""
 
     input: str
     floor: float
@@ -664,7 +665,8 @@ class MemberView(NamedTuple):
 def judge_classes(
     named: Mapping[str, Any], held: HeldOutMatrix, *, progress: bool
 ) -> dict[str, Trial]:
-    """The scores as they came, the mixture, its members and every candidate on rows held out."""
+    """The trials of the scores as they came, the mixture, its members and all candidates on rows
+    held out."""
     matrix, weights = held.matrix, held.weights
     if weights == "counts":
         named = {name: take_weights_as_counts(clone(one)) for name, one in named.items()}
@@ -682,7 +684,8 @@ def judge_classes(
 
 
 def class_fits(named: Mapping[str, Any], classes: NDArray[Any] | None = None) -> dict[str, Fit]:
-    """The fits of calibrators to matrices; those of one score are fitted one class at a time.
+    """A fit to matrices for each calibrator. Calibrators of one score are fitted one class at a
+    time.
 
     ``classes`` is as in `fit_copies`.
     """
@@ -696,9 +699,10 @@ def class_fits(named: Mapping[str, Any], classes: NDArray[Any] | None = None) ->
 
 
 def _try_mixture(inner: Mapping[str, Trial], held: HeldOutMatrix, view: MemberView) -> Trial:
-    """The average of all members; each fold is judged with shares found on the other folds.
+    """The trial of the average of all members. Each fold is judged with shares found on the other
+    folds.
 
-    A single part that is held out is halved for this.
+    If there is a single fold, its rows are halved for this.
     """
     rows = np.arange(len(held.codes))
     own = np.column_stack([one.p[rows, held.codes] for one in inner.values()]).astype(np.float64)
@@ -718,8 +722,8 @@ def _try_mixture(inner: Mapping[str, Trial], held: HeldOutMatrix, view: MemberVi
 
 
 def count_distinct(p: Array) -> int:
-    """How many different probabilities there are; distributions are counted on at most
-    `MOST_COUNTED` rows."""
+    """The number of different probabilities. Distributions are counted on at most `MOST_COUNTED`
+    rows."""
     if p.ndim == 1:
         return len(np.unique(p))
     p = p[:: -(-len(p) // MOST_COUNTED)]
@@ -736,14 +740,14 @@ MATRIX_WORK = 50_000_000
 def members_for(k: int, weights: str = "importance", *, rows: int) -> dict[str, Any]:
     """The members of the mixture for k classes; ``weights`` is as in `Calibrator`.
 
-    Of many classes these are methods whose cost is a few passes over the rows. A full matrix is one
-    of them while it is cheap.
+    For many classes they are methods that need only a few passes over the rows. A full matrix is a
+    member as long as it is cheap.
     """
     return {name: one for name, one, against in _possible_members(k, rows, weights) if not against}
 
 
 def reasons_left_out(k: int, rows: int) -> tuple[str, ...]:
-    """The methods that are no members because there are many classes, each with the reason.
+    """The methods that are no members because there are too many classes, each with the reason.
 
     >>> reasons_left_out(1000, 500)[1]
     'structured vector scaling, since there are fewer rows (500) than classes'
@@ -754,7 +758,8 @@ def reasons_left_out(k: int, rows: int) -> tuple[str, ...]:
 
 
 def _possible_members(k: int, rows: int, weights: str = "importance") -> list[tuple[str, Any, str]]:
-    """The methods that may be members: name, calibrator, and why it is left out (else empty)."""
+    """All methods that could be members: the name, the calibrator, and why it is left out (empty if
+    it is not)."""
 
     def structured(strength: float, structure: str = "matrix") -> StructuredScaling:
         return StructuredScaling(

@@ -88,7 +88,7 @@ class Rows:
         classes: NDArray[Any],
         share: Array | None = None,
     ) -> Rows:
-        """Rows that no model has scored yet; of two classes, the second is the positive one."""
+        """Rows that no model has scored yet. Of two classes, the second is the positive one."""
         pos_label = classes[1] if len(classes) == 2 else None
         return cls(np.empty(0), codes, weight, classes, pos_label, share, X=X)
 
@@ -190,7 +190,7 @@ def read_binary(
 
 
 def check_two_column_order(scores: Any, given: Any, classes: NDArray[Any]) -> None:
-    """Refuse two columns of scores where the user gave the two classes in descending order.
+    """Refuse two columns of scores if the user named the two classes in descending order.
 
     Two columns are always read as those of the classes in ascending order.
     """
@@ -506,8 +506,8 @@ CONTAINERS = (list, tuple, dict, set, frozenset, np.ndarray)
 def read_labels(y: Any, *, pos_label: Any = None, classes: Any = None, soft: bool = False) -> Rows:
     """Rows without scores, from a column of labels of two classes.
 
-    ``classes`` names the two where the column may hold only one. With ``soft`` fractions are
-    probabilities of the class 1; without, they are refused.
+    ``classes`` names both, for columns that may hold only one of them. With ``soft``, fractions are
+    probabilities of the class 1; otherwise they are refused.
     """
     column = to_column(y, "y")
     if soft and (found := soft_label_rows(column, pos_label, classes)) is not None:
@@ -699,7 +699,8 @@ def _is_equal(one: Any, other: Any) -> bool:
 
 
 def _check_label(value: Any, name: str) -> Any:
-    """The label, if it is no fraction. Whole numbers of other types (1.0 as a Decimal) become ints."""
+    """The label, if it is no fraction. Whole numbers of other types (1.0 as a Decimal) become
+    ints."""
     number = isinstance(value, (Real, Decimal))
     if not number or isinstance(value, (Integral, np.bool_)):
         return value
@@ -769,7 +770,7 @@ def _label_pair(first: Any, second: Any, classes: Any) -> tuple[Any, Any]:
 
 
 def spelling_advice(labels: Iterable[Any]) -> str:
-    """Advice on two labels that differ only in case or blanks; empty where there are none.
+    """Advice if two labels differ only in case or blanks; otherwise empty.
 
     >>> spelling_advice(["no", "yes", "Yes"])
     "'yes' and 'Yes' differ only in case: spell them alike."
@@ -795,7 +796,8 @@ def _read_class_pair(classes: Any) -> tuple[Any, Any]:
 
 
 def _sort_label_pair(pair: tuple[Any, Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """The two labels in ascending order, as an array. It has the type of y if that can hold both."""
+    """The two labels in ascending order, as an array. It has the type of y if that can hold
+    both."""
     a, b = pair
     try:
         low, high = (a, b) if a < b else (b, a)

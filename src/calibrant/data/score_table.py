@@ -390,7 +390,8 @@ class ScoreTable(Frozen):
         return sigmoid(scores) if kind == "margins" else scores
 
     def as_probabilities(self) -> ScoreTable | None:
-        """The table with its scores read as probabilities (see `probability_of`); None for points."""
+        """The table with its scores read as probabilities (see `probability_of`); None for
+        points."""
         kind = self.scale.kind
         if kind in ("probabilities", "points"):
             return self if kind == "probabilities" else None
@@ -477,7 +478,7 @@ class ScoreTable(Frozen):
         return ScoreTable.from_counts(function(self.scores), *self.columns)
 
     def mirrored(self) -> ScoreTable:
-        """The table of scores that run the other way: of 1 − p, 100 − s or −s (see `ScoreScale`).
+        """The table of reversed scores: 1 − p, 100 − s or −s (see `ScoreScale.centre`).
 
         >>> ScoreTable.from_counts([0.25, 0.75], [1, 3], [3, 1]).mirrored()
         ScoreTable(2 scores from 0.25 to 0.75, weight 8: 4 positive, 4 negative)
@@ -760,7 +761,7 @@ class Cells:
         return float(share[crowded].sum())
 
     def closer(self, found: Mapping[str, NDArray[Any]]) -> Cells | None:
-        """Finer cells inside the most crowded cell; None if no cell is crowded."""
+        """Cells that are finest inside the most crowded cell; None if no cell is crowded."""
         crowded, share = self._crowded(found)
         if not crowded.any():
             return None

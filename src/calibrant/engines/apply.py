@@ -40,19 +40,19 @@ from calibrant.data.scale import (
     warn_of_far_scores,
 )
 from calibrant.data.segments import NewSegments, finest_example
-from calibrant.engines.files import MISSING, number_of
+from calibrant.engines.files import MISSING, number_in_word
 from calibrant.engines.frame_printer import (
     EXPRESSION,
     FrameBuilder,
     FramePrinter,
     by_segment,
     check_keys,
+    class_probabilities,
+    finest_segment_number,
     kind_of_segment,
-    of_classes,
     open_frame,
     segment_columns,
-    segment_place,
-    total,
+    sum_of_columns,
     usable_keys,
 )
 from calibrant.errors import InputError, ParameterError, counts_in_words
@@ -248,7 +248,7 @@ def _refuse_scores(
         must += f" and segment column {name!r} complete"
     flags = {**missing, **watch.flags(columns)}
     if options.takes_distributions(map_):
-        off = (total([watch.inside(own) for own in columns]) - 1.0).abs()
+        off = (sum_of_columns([watch.inside(own) for own in columns]) - 1.0).abs()
         flags["sums"] = all_finite(columns) & (off > sum_tolerance(len(columns)))
     counts, rows = count_rows(frame, flags, lambda ask: ask())
     found = {word: counts[word] for word in missing}
@@ -285,7 +285,7 @@ def _add_to_lazy_frame(
         known = builder.keep(all_finite(numbers))
         # a row that lacks a score is computed as a row of zeros, and left out in the end
         given = [nw.when(known).then(own).otherwise(nw.lit(0.0)) for own in inside]
-        values = of_classes(map_, builder, builder.add_all(given))
+        values = class_probabilities(map_, builder, builder.add_all(given))
     else:
         # NULL for all that is no number
         name = builder.add(nw.when(is_finite(numbers[0])).then(inside[0]))
@@ -693,7 +693,7 @@ class SpelledCategories:
             return np.nan
         found = self.words.get(text, self.words.get(text.strip()))
         if found is None and self.numbers:
-            value = number_of(text)
+            value = number_in_word(text)
             found = None if value is None else self.numbers.get(value)
         return np.nan if found is None else found
 
@@ -703,10 +703,10 @@ class SpelledCategories:
         if not text.strip() or (self.numbers and self.words):
             return None
         if self.numbers:
-            return None if text.strip().lower() in MISSING else number_of(text) is not None
-        if number_of(text) is None:
+            return None if text.strip().lower() in MISSING else number_in_word(text) is not None
+        if number_in_word(text) is None:
             return True
-        return False if all(number_of(word) is None for word in self.words) else None
+        return False if all(number_in_word(word) is None for word in self.words) else None
 
     def refuse_other(self) -> None:
         """Refuse a column whose values are all of the wrong kind."""
@@ -766,7 +766,7 @@ def count_new_segments(
     given = [column._replace(value=value) for column, value in zip(segments, kept, strict=True)]
     if len(given) > 1:
         whole = [key for key in map_.seen if isinstance(key, tuple) and len(key) == map_.columns]
-        known = segment_place(whole, given, builder, whole_only=True)
+        known = finest_segment_number(whole, given, builder, whole_only=True)
     else:
         [(column, kind, spelled)] = given
         places, values = usable_keys(spelled(map_.values(0)), kind)

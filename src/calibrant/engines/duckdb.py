@@ -26,18 +26,18 @@ from calibrant.engines.files import (
     NotUtf8Error,
     NumberSpelling,
     ReadOptions,
-    choose_spelling,
+    choose_number_spelling,
     decode_file,
-    encoding_of,
+    file_encoding,
+    file_kind,
     find_column,
     find_files,
-    kind_of,
-    not_utf8,
-    one_kind,
-    partitions_of,
+    folder_columns,
+    not_utf8_message,
+    one_file_kind,
     read_csv_header,
     sheet_as_csv,
-    wrong_fields,
+    wrong_fields_message,
 )
 from calibrant.errors import InputError, ParameterError, import_extra
 from calibrant.outputs import NO_SPACE, TemporaryFolder, private_file
@@ -216,7 +216,7 @@ class Session:
         """
         if path.is_file() and not path.stat().st_size:
             raise InputError(f"{path.name} is empty. It must hold named columns and rows of data.")
-        return with_partitions(self.query, self._own_source(path, wanted, every, counted))
+        return with_folder_columns(self.query, self._own_source(path, wanted, every, counted))
 
     def _excel_source(self, path: Path, wanted: list[str]) -> Source:
         """The sheet of an Excel file that has the wanted columns, copied to CSV."""
@@ -232,7 +232,7 @@ class Session:
 
     def _text_source(self, path: Path, wanted: list[str], counted: bool) -> Source:
         """A CSV file. One that is not UTF-8 is first copied as UTF-8."""
-        known = encoding_of(path, self.reading.encoding)
+        known = file_encoding(path, self.reading.encoding)
         if path not in self._decoded:
             if known is None or known.utf8:
                 try:
@@ -243,7 +243,7 @@ class Session:
             found = known or Encoding(WINDOWS)
             self._decoded[path] = self._copy_in_utf8(path, found, guessed=known is None), found
         copy, found = self._decoded[path]
-        folders = partitions_of(path)
+        folders = folder_columns(path)
         own = _csv_source(copy, [name for name in wanted if name.strip() not in folders], counted)
         return replace(own, path=path, encoding=found)
 
@@ -260,7 +260,7 @@ class Session:
 
     def _own_source(self, path: Path, wanted: list[str], every: bool, counted: bool) -> Source:
         """A file of any kind, without the columns that its folders hold."""
-        kind, ending, _ = kind_of(path)
+        kind, ending, _ = file_kind(path)
         if kind == "csv":
             return self._text_source(path, wanted, counted)
         if self.reading.encoding is not None:
@@ -360,7 +360,7 @@ def _reworded(error: BaseException) -> str:
     original = _first_match(r"Original Line: (.*)", message)
     shown = f": {original[:80]!r}" if original else ""
     if counts:
-        return wrong_fields(name, line, counts[2], counts[1], original)
+        return wrong_fields_message(name, line, counts[2], counts[1], original)
     if "Maximum line size" in message or "does not support a full read" in message:
         return (
             f"{name or 'the CSV file'}: {f'line {line}' if line else 'a line'} is longer than "
@@ -374,7 +374,7 @@ def _reworded(error: BaseException) -> str:
     if "maximum_object_size" in message:
         return f"a row is longer than 16,777,216 bytes, the most that can be read. {_SHORTEN}"
     if "not utf-8" in message:
-        return not_utf8(name, line)
+        return not_utf8_message(name, line)
     if "invalid state" in message:
         return (
             f"{name} mixes line endings or quotes in a way that cannot be read safely. Make them "
@@ -393,7 +393,7 @@ def _first_match(expression: str, message: str) -> str:
 # --- Files with the columns that the names of their folders hold, as SQL --------------------------
 
 
-def with_partitions(query: Callable[[str], list[tuple[Any, ...]]], source: Source) -> Source:
+def with_folder_columns(query: Callable[[str], list[tuple[Any, ...]]], source: Source) -> Source:
     """The file with columns for what its folders' names say, as in day=2024-05-01/x.csv.
 
     A folder that says something else than the file's own column is an InputError: either may be
@@ -401,7 +401,7 @@ def with_partitions(query: Callable[[str], list[tuple[Any, ...]]], source: Sourc
     """
     added: dict[str, str] = {}
     types = list(source.types)
-    for name, value in partitions_of(source.path).items():
+    for name, value in folder_columns(source.path).items():
         if any(known.strip() == name.strip() for known in source.names):  # as columns are found
             _refuse_other_value(query, source, name, value)
             continue
@@ -484,10 +484,10 @@ def json_source(
     return Source(path, "json", names, columns, types, relation, rows=rows)
 
 
-def key_of(name: str) -> str:
+def json_pointer(name: str) -> str:
     """The path of a key in a JSON object, as a string of SQL.
 
-    >>> key_of("a/b")
+    >>> json_pointer("a/b")
     "'/a~1b'"
     """
     return literal("/" + name.replace("~", "~0").replace("/", "~1"))
@@ -507,7 +507,7 @@ def _json_types(
         f"count(*) FILTER (len({keys}) <> len(list_distinct({keys})))",
     ]
     for name in names:
-        kind, value = f"json_type({LINE}, {key_of(name)})", f"{LINE} ->> {key_of(name)}"
+        kind, value = f"json_type({LINE}, {json_pointer(name)})", f"{LINE} ->> {json_pointer(name)}"
         asked.append(f"list(DISTINCT {kind}) FILTER ({kind} <> 'NULL')")
         large = f"({kind} = 'UBIGINT' AND TRY_CAST({value} AS BIGINT) IS NULL)"
         larger = f"({kind} = 'DOUBLE' AND regexp_full_match({value}, '-?[0-9]+'))"
@@ -543,21 +543,21 @@ def _json_type(kinds: set[str], large: bool) -> str:
 def _json_column(name: str, kind: str) -> str:
     """SQL that takes a key's value out of a row, with its type."""
     if kind in ("BIGINT", "DOUBLE", "BOOLEAN"):
-        return f"({LINE} ->> {key_of(name)})::{kind}"
+        return f"({LINE} ->> {json_pointer(name)})::{kind}"
     if kind == "VARCHAR":
-        return f"({LINE} ->> {key_of(name)})"
-    return f"nullif({LINE} -> {key_of(name)}, 'null'::JSON)"
+        return f"({LINE} ->> {json_pointer(name)})"
+    return f"nullif({LINE} -> {json_pointer(name)}, 'null'::JSON)"
 
 
 # --- writing ------------------------------------------------------------------------------------
 
 
-def appended(members: Mapping[str, str]) -> str:
+def json_row_with_keys(members: Mapping[str, str]) -> str:
     """SQL of a JSON row with more keys at its end. The rest of its text stays as it is.
 
     All other bytes stay. Line ends can stand only between the parts of a row, and become blanks.
     """
-    start = f"left({one_line()}, -1)"
+    start = f"left({json_row_on_one_line()}, -1)"
     comma = f"CASE WHEN regexp_full_match({start}, '\\{{\\s*') THEN '' ELSE ',' END"
     listed = [
         f"{literal(json.dumps(name, ensure_ascii=False) + ':')} || coalesce({value}, 'null')"
@@ -567,18 +567,18 @@ def appended(members: Mapping[str, str]) -> str:
     return f"{start} || {comma} || {joined} || '}}'"
 
 
-def one_line() -> str:
+def json_row_on_one_line() -> str:
     """SQL of a JSON row's text, with line ends replaced by blanks."""
     return f"translate({LINE}::VARCHAR, chr(10) || chr(13), '  ')"
 
 
-def set_member(text: str, name: str, value: str) -> str:
+def set_json_key(text: str, name: str, value: str) -> str:
     """The text of a JSON object with the value of one key replaced or added. The rest stays as it
     is.
 
-    >>> set_member('{"a": 1.50, "b":[1 ,2]}', "b", "0.5")
+    >>> set_json_key('{"a": 1.50, "b":[1 ,2]}', "b", "0.5")
     '{"a": 1.50, "b":0.5}'
-    >>> set_member('{ }', "b", "0.5"), set_member('{"a":1}', "b", "0.5")
+    >>> set_json_key('{ }', "b", "0.5"), set_json_key('{"a":1}', "b", "0.5")
     ('{ "b":0.5}', '{"a":1,"b":0.5}')
     """
     decode = json.JSONDecoder().raw_decode
@@ -604,13 +604,13 @@ def _next_nonblank(text: str, place: int) -> int:
     return place
 
 
-def member_setter() -> Callable[..., Any]:
-    """`set_member` as a function of Arrow columns, for SQL to call."""
+def json_key_setter() -> Callable[..., Any]:
+    """`set_json_key` as a function of Arrow columns, for SQL to call."""
     pyarrow = import_extra("pyarrow", extra="cli")
 
     def of_lines(lines: Any, names: Any, values: Any) -> Any:
         rows = zip(lines.to_pylist(), names.to_pylist(), values.to_pylist(), strict=True)
-        return pyarrow.array([set_member(*row) for row in rows])
+        return pyarrow.array([set_json_key(*row) for row in rows])
 
     return of_lines
 
@@ -678,7 +678,7 @@ def pattern(path: Path) -> str:
     return literal(text)
 
 
-def find_sources(
+def open_sources(
     session: Session,
     files: Sequence[str | os.PathLike[str]],
     wanted: list[str],
@@ -687,7 +687,7 @@ def find_sources(
 ) -> list[Source]:
     """The files that names and globs stand for, opened; all of one kind."""
     paths = find_files(files)
-    one_kind({kind_of(path)[0]: path.name for path in paths})
+    one_file_kind({file_kind(path)[0]: path.name for path in paths})
     return [session.source(path, wanted, every=every) for path in paths]
 
 
@@ -722,7 +722,7 @@ class NumberColumns:
         One pass over the column of each file. A decimal mark that the job was told is the only one.
         """
         sources, role, told = self.sources, self.roles[column], self.session.reading.spelling
-        if not any(holds_text(source, source.find(column, role)) for source in sources):
+        if not any(is_text_column(source, source.find(column, role)) for source in sources):
             return told
         allowed = [one for one in SPELLINGS if told is None or one.decimal == told.decimal]
         tried: list[NumberSpelling | None] = [*([None] if told is None else []), *allowed]
@@ -737,7 +737,7 @@ class NumberColumns:
             odd = {one: text for one, text in zip(tried, not_plain, strict=True) if text} | odd
             unsure = {bool(i): text for i, text in enumerate(apart) if text} | unsure
         name = f"{role} column {column!r} of {sources[0].path.name}"
-        best = choose_spelling(read, unsure, name)
+        best = choose_number_spelling(read, unsure, name)
         if best is not None and best in odd:
             self.session.note(_spelling_note(role, column, best, odd[best]))
         return best
@@ -769,7 +769,10 @@ def _spelling_survey(
         columns[f"p{i}"], columns[f"c{i}"] = (
             number_sql(source, place, role, NumberSpelling(mark, percent)) for mark in ".,"
         )
-    columns |= {"x": number_sql(source, place, role), "t": f"({text_sql(source, place)})::VARCHAR"}
+    columns |= {
+        "x": number_sql(source, place, role),
+        "t": f"({column_text_sql(source, place)})::VARCHAR",
+    }
     listed = ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
     numbers = range(len(tried))
     counts = ", ".join(f"count(s{i})" for i in numbers)
@@ -815,13 +818,13 @@ QUOTED = r'"(\\.|[^"\\])*"'
 BOTH = r"\1\2"
 
 
-def text_sql(source: Source, column: int) -> str:
+def column_text_sql(source: Source, column: int) -> str:
     """SQL of a column's values as text of the file; strings of JSON lose their quotes."""
     expression = source.columns[column]
     return f"({expression} ->> '$')" if source.types[column] == "JSON" else expression
 
 
-def json_sql(source: Source, column: int) -> str:
+def json_value_sql(source: Source, column: int) -> str:
     """SQL of a column's values for a JSON output. NaN and infinite numbers make the query fail."""
     expression, kind = source.columns[column], source.types[column]
     if not FLOATING.search(kind):
@@ -852,8 +855,8 @@ def number_sql(
             f"{role} column {source.names[column]!r} of {source.path.name} must be numbers, but "
             f"its type is {kind}. Pick another column or convert it."
         )
-    word = text_sql(source, column)
-    if not holds_text(source, column):
+    word = column_text_sql(source, column)
+    if not is_text_column(source, column):
         return f"TRY_CAST({word} AS DOUBLE)"
     if written is not None:  # the digits and the decimal mark are cast
         bare = f"trim({word})"
@@ -866,14 +869,14 @@ def number_sql(
     return f"CASE WHEN NOT ({odd}) THEN coalesce(TRY_CAST({word} AS DOUBLE), {truth}) END"
 
 
-def holds_text(source: Source, column: int) -> bool:
+def is_text_column(source: Source, column: int) -> bool:
     """Whether the numbers of a column come as text."""
     return source.types[column] in ("VARCHAR", "JSON")
 
 
 def is_missing_sql(source: Source, column: int) -> str:
     """SQL of whether a number is missing, or a word such as NA. It is never NULL."""
-    word = f"({text_sql(source, column)})::VARCHAR"
+    word = f"({column_text_sql(source, column)})::VARCHAR"
     return f"coalesce({is_one_of_sql(word, MISSING_WORDS)}, true)"
 
 
@@ -911,7 +914,7 @@ def segment_sql(source: Source, column: int) -> str:
         )
         larger = f"CASE WHEN {expression} IS NOT NULL THEN error({literal(wrong)})::BIGINT END"
         return f"coalesce(TRY_CAST({expression} AS BIGINT), {larger})"
-    return f"{expression}::VARCHAR" if kind == "UUID" else text_sql(source, column)
+    return f"{expression}::VARCHAR" if kind == "UUID" else column_text_sql(source, column)
 
 
 def segment_key_sql(source: Source, column: int, keys: KeySpelling) -> str:

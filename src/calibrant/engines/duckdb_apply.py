@@ -31,15 +31,15 @@ from calibrant.engines.duckdb import (
     NumberColumns,
     Session,
     Source,
-    appended,
-    find_sources,
+    column_text_sql,
     identifier,
-    json_sql,
+    json_key_setter,
+    json_row_on_one_line,
+    json_row_with_keys,
+    json_value_sql,
     literal,
-    member_setter,
-    one_line,
+    open_sources,
     segment_key_sql,
-    text_sql,
 )
 from calibrant.engines.duckdb_rows import (
     INFINITE,
@@ -54,9 +54,9 @@ from calibrant.engines.files import (
     UTF8,
     Encoding,
     encode_file,
-    not_written,
+    not_encodable_message,
     open_packed,
-    output_kind,
+    output_file_kind,
     refuse_different,
     refuse_url,
 )
@@ -107,7 +107,7 @@ def apply_file(
     """
     refuse_url(os.fspath(out))
     out = Path(out)
-    kind, _, packed = output_kind(out)
+    kind, _, packed = output_file_kind(out)
     stream = find_target(out).stream
     if packed and stream:  # DuckDB would not compress it
         raise InputError(
@@ -115,7 +115,7 @@ def apply_file(
             "without .gz, and compress what comes out of it."
         )
     beside = [str(one.name) for one in fitted.used] if isinstance(fitted, RowFitted) else []
-    sources = find_sources(session, files, [*options.columns, *beside], every=kind == "parquet")
+    sources = open_sources(session, files, [*options.columns, *beside], every=kind == "parquet")
     check_different_files({"the output": out}, [source.path for source in sources])
     for source in sources:
         refuse_changed(source, out)
@@ -167,7 +167,7 @@ class _ApplyJob:
         """The encoding of the output: for CSV that of the files if they agree, else UTF-8."""
         found = dict.fromkeys(source.encoding for source in self.sources)
         first, *others = found
-        if output_kind(self.out)[0] != "csv" or all(one.utf8 for one in found):
+        if output_file_kind(self.out)[0] != "csv" or all(one.utf8 for one in found):
             return UTF8
         if others:
             self.session.note(f"{self.out.name} is UTF-8: the files have several encodings")
@@ -176,14 +176,14 @@ class _ApplyJob:
             try:
                 letter.encode(first.name)
             except UnicodeEncodeError as wrong:
-                raise InputError(not_written(letter, first)) from wrong
+                raise InputError(not_encodable_message(letter, first)) from wrong
         return first
 
     @contextmanager
     def _output_file(self) -> Iterator[tuple[Path, bool]]:
         """A temporary file for DuckDB to write, and whether DuckDB compresses it. At the end it
         becomes the output, encoded if need be."""
-        packed = output_kind(self.out)[2]
+        packed = output_file_kind(self.out)[2]
         with whole_file(self.out) as temporary:
             if self.encoding.utf8:
                 yield temporary, packed
@@ -205,7 +205,7 @@ class _ApplyJob:
         gives = f"DOUBLE[{len(self.added)}]" if several else "DOUBLE"
         with (
             session.function(FUNCTION, self._calibrating(watch, spelled), gives),
-            session.function(SET, member_setter(), "VARCHAR"),
+            session.function(SET, json_key_setter(), "VARCHAR"),
             self._output_file() as (temporary, packed),
         ):
             command, header = self._copy_command(temporary, packed)
@@ -276,7 +276,7 @@ class _ApplyJob:
     def _copy_command(self, temporary: Path, packed: bool) -> tuple[str, int]:
         """The COPY command, and how many of its rows are a header."""
         names, out, first, header = self.names, self.out, self.sources[0], 0
-        kind, ending, _ = output_kind(out)
+        kind, ending, _ = output_file_kind(out)
         lines = first.kind == kind == "json"  # the text of a row need not be touched
         rows = " UNION ALL ".join(self._output_rows(source, kind, lines) for source in self.sources)
         columns = [f"o{i}" for i in range(len(names))]
@@ -318,7 +318,7 @@ class _ApplyJob:
         for one in self.beside:
             name = str(one.name)
             if one.nominal:
-                given.append(f"({text_sql(source, source.find(name, FEATURE))})::VARCHAR")
+                given.append(f"({column_text_sql(source, source.find(name, FEATURE))})::VARCHAR")
             else:
                 given.append(numbers.checked(source, name))
         made, relation = f"{FUNCTION}({', '.join(given)})", source.relation
@@ -374,7 +374,7 @@ def _output_columns(source: Source, new: Mapping[str, str], names: list[str], ki
     places: dict[str, list[int]] = {}
     for i, name in enumerate(source.names):
         places.setdefault(name, []).append(i)
-    plain = {"csv": text_sql, "json": json_sql}
+    plain = {"csv": column_text_sql, "json": json_value_sql}
     read = plain.get(kind, lambda source, i: source.columns[i])
     # of columns with the same name the first comes first, also in a file of another order
     chosen = [new[name] if name in new else read(source, places[name].pop(0)) for name in names]
@@ -391,8 +391,8 @@ def _json_lines(source: Source, new: Mapping[str, str]) -> str:
         for name, column in zip(source.names[own:], source.columns[own:], strict=True)
     }
     if set(values).isdisjoint(source.names[:own]):
-        return appended({**members, **values})
-    line = appended(members) if members else one_line()
+        return json_row_with_keys({**members, **values})
+    line = json_row_with_keys(members) if members else json_row_on_one_line()
     for name, value in values.items():
         line = f"{SET}({line}, {literal(name)}, coalesce({value}, 'null'))"
     return line
@@ -415,7 +415,7 @@ def refuse_changed(source: Source, out: Path) -> None:
         return
     pyarrow = import_extra("pyarrow", extra="cli")
     schema = import_extra("pyarrow.parquet", extra="cli").read_schema(source.path)
-    parquet = output_kind(out)[0] == "parquet"  # elsewhere a duration is a number anyway
+    parquet = output_file_kind(out)[0] == "parquet"  # elsewhere a duration is a number anyway
     lost = [
         f"{f.name!r} ({f.type})" for f in schema if _duckdb_changes(pyarrow.types, f.type, parquet)
     ]

@@ -28,17 +28,17 @@ from calibrant.engines.duckdb import (
     NumberColumns,
     Session,
     Source,
+    column_text_sql,
     is_one_of_sql,
     label_sql,
     number_sql,
     segment_sql,
-    text_sql,
 )
 from calibrant.engines.files import MISSING as MISSING_WORDS
 from calibrant.engines.files import (
     Label,
     NumberSpelling,
-    missing_words,
+    missing_label_words,
     typed_feature,
     typed_present,
 )
@@ -130,7 +130,7 @@ class FileRows(RowsOfFiles):
             return []
         parts = (f"SELECT {self.label(s)} AS label FROM {s.relation}" for s in self.sources)
         rows: nw.LazyFrame[Any] = nw.from_native(self.session.relation(" UNION ALL ".join(parts)))
-        return missing_words(distinct_labels(rows, self._run))
+        return missing_label_words(distinct_labels(rows, self._run))
 
     @functools.cached_property
     def dropped(self) -> int:
@@ -289,7 +289,7 @@ class FileRows(RowsOfFiles):
                     **({"w": self.numbers.sql(source, weight)} if weight else {}),
                     "y": self.label(source),
                     **{
-                        f"f{i}": text_sql(source, source.find(name, "feature"))
+                        f"f{i}": column_text_sql(source, source.find(name, "feature"))
                         for i, name in enumerate(features)
                     },
                 },
@@ -311,7 +311,7 @@ class FileRows(RowsOfFiles):
                 for parts, column in zip(others, rest, strict=True):
                     parts.append(column)
                 count += len(batch)
-                refuse_many(count, len(columns) + len(features))
+                refuse_rows_beyond_memory(count, len(columns) + len(features))
         finally:
             reader.close()
         if not count:
@@ -346,7 +346,7 @@ class RowsRead(NamedTuple):
     features: Any
 
 
-def refuse_many(rows: int, columns: int) -> None:
+def refuse_rows_beyond_memory(rows: int, columns: int) -> None:
     """Refuse more scores than fit into memory."""
     if rows * columns > MOST_NUMBERS:
         raise InputError(
@@ -473,7 +473,10 @@ def _counts_of_wrong(
     if role in ("label", "segment"):
         raw, value = label_sql(source, place), "NULL::DOUBLE"
     else:
-        raw, value = f"{text_sql(source, place)}::VARCHAR", number_sql(source, place, role, written)
+        raw, value = (
+            f"{column_text_sql(source, place)}::VARCHAR",
+            number_sql(source, place, role, written),
+        )
     missing = f"coalesce({is_one_of_sql(raw, ('', *absent))}, true)"
     wanted = ("count(*)", "min(r)", "arg_min(coalesce(t, ''), r)")
     counts = ", ".join(f"{what} FILTER ({check.sql})" for check in checks for what in wanted)

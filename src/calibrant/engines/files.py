@@ -73,7 +73,7 @@ def find_column(
     said, hint = unknown_column(name, role, names, file), ""
     if above := nameless(names):
         hint = f" {above}"
-    elif kind == "csv" and all(number_of(name) is not None for name in names):
+    elif kind == "csv" and all(number_in_word(name) is not None for name in names):
         hint = " These look like data: the file needs a header line with the columns' names."
     elif kind == "csv" and len(names) == 1:
         hint = " Only one column was found: separate fields by a comma, semicolon, tab or |."
@@ -171,10 +171,10 @@ def refuse_url(name: str) -> None:
         )
 
 
-def kind_of(path: Path) -> tuple[str, str, bool]:
+def file_kind(path: Path) -> tuple[str, str, bool]:
     """The kind of a file, its ending, and whether it is compressed, by its name.
 
-    >>> kind_of(Path("scores.TSV.gz"))
+    >>> file_kind(Path("scores.TSV.gz"))
     ('csv', '.tsv', True)
     """
     endings = [ending.lower() for ending in path.suffixes]
@@ -189,16 +189,16 @@ def kind_of(path: Path) -> tuple[str, str, bool]:
     return kind, ending[0], packed
 
 
-def output_kind(path: Path) -> tuple[str, str, bool]:
-    """`kind_of` for a file to be written. Sheets are refused.
+def output_file_kind(path: Path) -> tuple[str, str, bool]:
+    """`file_kind` for a file to be written. Sheets are refused.
 
-    >>> output_kind(Path("scores.xlsx"))
+    >>> output_file_kind(Path("scores.xlsx"))
     Traceback (most recent call last):
         ...
     calibrant.errors.InputError: scores.xlsx must end in one of .csv, .tsv, .txt, .dat, .data, \
 .jsonl, .ndjson, .json, .parquet, .pq (text also with .gz): sheets are read, not written.
     """
-    found = kind_of(path)
+    found = file_kind(path)
     if found[0] == "excel":
         written = (ending for ending, kind in KINDS.items() if kind != "excel")
         raise InputError(
@@ -208,7 +208,7 @@ def output_kind(path: Path) -> tuple[str, str, bool]:
     return found
 
 
-def one_kind(kinds: Mapping[str, str]) -> str:
+def one_file_kind(kinds: Mapping[str, str]) -> str:
     """The one kind that all files have; several kinds are refused."""
     if len(kinds) > 1:
         raise InputError(
@@ -364,7 +364,7 @@ class ReadOptions:
 PLAIN_READING = ReadOptions()
 
 
-def spool(reading: ReadOptions, path: Path) -> Path:
+def save_standard_input(reading: ReadOptions, path: Path) -> Path:
     """Copy standard input to a file, so that it can be read more than once; its path.
 
     ``path`` is where the file goes, without an ending, in a folder that is removed by its owner.
@@ -391,10 +391,10 @@ ABSENT = "__HIVE_DEFAULT_PARTITION__"
 WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})$")
 
 
-def partitions_of(path: Path) -> dict[str, str | None]:
+def folder_columns(path: Path) -> dict[str, str | None]:
     """The names and values in folders called NAME=VALUE, as {name: value}.
 
-    >>> partitions_of(Path("sales/day=2024-05-01/land=fr%2Fca/x.parquet"))
+    >>> folder_columns(Path("sales/day=2024-05-01/land=fr%2Fca/x.parquet"))
     {'day': '2024-05-01', 'land': 'fr/ca'}
     """
     pairs = (part.split("=", 1) for part in path.parent.parts if not part.startswith("="))
@@ -443,7 +443,7 @@ def read_csv_header(path: Path, wanted: Sequence[str] = (), *, counted: bool = T
             "or utf-16-be."
         )
     told = first[4] if len(first) == 5 and first.lower().startswith("sep=") else ""
-    likely = ("\t", *SEPARATORS) if kind_of(path)[1] == ".tsv" else SEPARATORS
+    likely = ("\t", *SEPARATORS) if file_kind(path)[1] == ".tsv" else SEPARATORS
     asked = {name.strip() for name in wanted}
 
     def fits(header: CsvHeader) -> tuple[int, int]:
@@ -453,7 +453,7 @@ def read_csv_header(path: Path, wanted: Sequence[str] = (), *, counted: bool = T
     headers = [_csv_header(path, separator, bool(told)) for separator in (told or likely)]
     found = max(headers, key=fits)  # the first of equals
     separator, names = found.separator, {name.strip() for name in found.names}
-    if not asked <= {*names, *partitions_of(path)}:
+    if not asked <= {*names, *folder_columns(path)}:
         return found  # an error: there is no such column
     with open_bytes(path) as start:
         marked = start.read(len(BOM) + 1) == BOM + b'"'
@@ -468,7 +468,7 @@ def read_csv_header(path: Path, wanted: Sequence[str] = (), *, counted: bool = T
     if not counted:
         return found
     with _readable(path):
-        rows, line_end = count_records(path, separator, len(found.names), found.above)
+        rows, line_end = count_csv_rows(path, separator, len(found.names), found.above)
     return found._replace(rows=rows, line_end=line_end)
 
 
@@ -500,7 +500,7 @@ def _readable(path: Path) -> Iterator[None]:
     try:
         yield
     except UnicodeDecodeError as wrong:
-        raise NotUtf8Error(not_utf8(path.name)) from wrong
+        raise NotUtf8Error(not_utf8_message(path.name)) from wrong
     except (gzip.BadGzipFile, EOFError, zlib.error) as wrong:
         raise InputError(f"{path.name} cannot be read: {wrong}") from wrong
     except csv.Error as wrong:
@@ -514,7 +514,7 @@ class NotUtf8Error(InputError):
     """The error of a text file that is not UTF-8."""
 
 
-def not_utf8(name: str, line: str = "") -> str:
+def not_utf8_message(name: str, line: str = "") -> str:
     """The error text for a file that is not UTF-8."""
     where = f" (line {line})" if line else ""
     return (
@@ -578,7 +578,7 @@ def check_encoding(name: str) -> None:
         ) from wrong
 
 
-def encoding_of(path: Path, asked: str | None) -> Encoding | None:
+def file_encoding(path: Path, asked: str | None) -> Encoding | None:
     """The encoding of a text file: by its byte order mark, else as asked for, else None."""
     with _readable(path), open_bytes(path) as stream:
         start = stream.read(4)
@@ -608,7 +608,7 @@ def decode_file(path: Path, encoding: Encoding, to: IO[bytes], *, guessed: bool 
                     f"{path.name} must be {encoding} text, but some bytes are none. Is it whole, "
                     "and is that its encoding? Name another with --encoding."
                 )
-                raise InputError(not_utf8(path.name) if guessed else said) from wrong
+                raise InputError(not_utf8_message(path.name) if guessed else said) from wrong
             if not block.isascii():
                 if guessed:
                     found = SEQUENCES.findall(block)
@@ -619,7 +619,7 @@ def decode_file(path: Path, encoding: Encoding, to: IO[bytes], *, guessed: bool 
                     example = letters[0][:40]
             to.write(text.encode())
     if guessed and right >= high:
-        raise InputError(not_utf8(path.name))
+        raise InputError(not_utf8_message(path.name))
     shown = f", as in {example!r}" if example else ""
     if guessed:
         return (
@@ -643,11 +643,13 @@ def encode_file(path: Path, encoding: Encoding, to: IO[bytes]) -> None:
             try:
                 to.write(encoder.encode(text))
             except UnicodeEncodeError as wrong:
-                raise InputError(not_written(wrong.object[wrong.start], encoding)) from wrong
+                raise InputError(
+                    not_encodable_message(wrong.object[wrong.start], encoding)
+                ) from wrong
     to.write(encoder.encode("", True))
 
 
-def not_written(letter: str, encoding: Encoding) -> str:
+def not_encodable_message(letter: str, encoding: Encoding) -> str:
     """The error text for a letter that the output's encoding lacks."""
     return (
         f"the output is in {encoding}, as the file that is read, and {encoding} has no {letter!r}. "
@@ -713,7 +715,7 @@ class _UnusualError(Exception):
     """A quote stands at an unusual place, so that records must be read one by one."""
 
 
-def count_records(path: Path, separator: str, columns: int, above: CsvCounts) -> tuple[int, str]:
+def count_csv_rows(path: Path, separator: str, columns: int, above: CsvCounts) -> tuple[int, str]:
     """The number of data rows of a CSV file, and its line end. A file that is ambiguous is refused.
 
     Parameters
@@ -749,7 +751,7 @@ def count_records(path: Path, separator: str, columns: int, above: CsvCounts) ->
     return records - 1, counted.line_end
 
 
-def wrong_fields(name: str, line: Any, found: Any, columns: Any, shown: str = "") -> str:
+def wrong_fields_message(name: str, line: Any, found: Any, columns: Any, shown: str = "") -> str:
     """The error text for a line with too many or too few fields."""
     what = f": {shown[:80]!r}" if shown else ""
     return (
@@ -895,7 +897,9 @@ def _check_fields(name: str, line: int, fields: list[str], columns: int, record:
                 f"be read in two ways: {_start_of_record(record)!r}. Take the blank away."
             )
     if fields and len(fields) != columns:
-        raise InputError(wrong_fields(name, line, len(fields), columns, _start_of_record(record)))
+        raise InputError(
+            wrong_fields_message(name, line, len(fields), columns, _start_of_record(record))
+        )
 
 
 def _start_of_record(record: list[str]) -> str:
@@ -943,12 +947,12 @@ def _number_in_label(word: str) -> float:
         return math.nan
 
 
-def missing_words(spellings: list[str]) -> list[str]:
+def missing_label_words(spellings: list[str]) -> list[str]:
     """The spellings that mean "no label", such as NA among numbers.
 
-    >>> missing_words(["0", "1", "NA"]), missing_words(["no", "yes", "?"])
+    >>> missing_label_words(["0", "1", "NA"]), missing_label_words(["no", "yes", "?"])
     (['NA'], ['?'])
-    >>> missing_words(["NA", "EU"]), missing_words(["-", "+", "?"])
+    >>> missing_label_words(["NA", "EU"]), missing_label_words(["-", "+", "?"])
     ([], ['?'])
     """
     words = [word for word in spellings if word.lower() in MISSING]
@@ -969,7 +973,7 @@ def typed_present(spellings: list[str]) -> dict[str, Label]:
     >>> typed_present(["1", "0", "NA"])
     {'0': 0, '1': 1}
     """
-    absent = missing_words(spellings)
+    absent = missing_label_words(spellings)
     return typed(sorted(word for word in spellings if word not in absent))
 
 
@@ -1177,7 +1181,7 @@ class NumberSpelling:
 SPELLINGS = tuple(NumberSpelling(mark, percent) for percent in (False, True) for mark in ".,")
 
 
-def choose_spelling(
+def choose_number_spelling(
     read: Mapping[NumberSpelling | None, int], unsure: Mapping[bool, str], name: str
 ) -> NumberSpelling | None:
     """The spelling that reads most values of a column; None for plain numbers.
@@ -1190,7 +1194,7 @@ def choose_spelling(
     name : what the column is called in an error
 
     >>> counts = {None: 1, NumberSpelling("."): 1, NumberSpelling(","): 9}
-    >>> choose_spelling(counts, {}, "score column 'p'")
+    >>> choose_number_spelling(counts, {}, "score column 'p'")
     NumberSpelling(decimal=',', percent=False)
     """
     best = max(read, key=lambda one: read[one])  # the first of equals
@@ -1216,11 +1220,11 @@ INFINITE = ("inf", "infinity")
 POINT = NumberSpelling(".")
 
 
-def number_of(word: str) -> int | float | bool | None:
+def number_in_word(word: str) -> int | float | bool | None:
     """The plain number or truth value that a word spells; None for other words.
 
-    >>> number_of("07"), number_of("7.0"), number_of("TRUE"), number_of("7,5"), number_of("x")
-    (7, 7.0, True, None, None)
+    >>> [number_in_word(word) for word in ("07", "7.0", "TRUE", "7,5", "x")]
+    [7, 7.0, True, None, None]
     """
     bare = word.strip()
     if bare.lower() in TRUTH:
@@ -1286,7 +1290,9 @@ def _spelling_of_words(
         }
         found = None
         if max(read.values()) == len(finite):
-            found = choose_spelling(read, _ambiguous_word(finite), f"feature column {name!r}")
+            found = choose_number_spelling(
+                read, _ambiguous_word(finite), f"feature column {name!r}"
+            )
     if found is None or not finite:
         return None
     if len(finite) < len(words):

@@ -106,7 +106,7 @@ class FramePrinter(PlanPrinter[nw.Expr]):
         x = self.write(node.x)
         if (node.low, node.high) == (0.0, 1.0):
             return x.clip(0.0, 1.0)
-        return between_ends(x, self.number(node.low), self.number(node.high))
+        return clipped_expression(x, self.number(node.low), self.number(node.high))
 
     def linear(self, node: nodes.Linear) -> nw.Expr:
         total = self.number(node.base)
@@ -141,7 +141,7 @@ class FramePrinter(PlanPrinter[nw.Expr]):
     def _inside(self, x: Node) -> nw.Expr:
         """A value moved to where ln x and ln(1 − x) are finite."""
         ends = (self.builder.constant(end) for end in (SMALLEST, LARGEST))
-        return self.builder.keep(between_ends(self.write(x), *ends))
+        return self.builder.keep(clipped_expression(self.write(x), *ends))
 
     def square(self, node: nodes.Square) -> nw.Expr:
         z = self.write(node.x)
@@ -188,7 +188,7 @@ class _PieceTable:
 
     def on(self, piece: Mapping[str, nw.Expr]) -> nw.Expr:
         """The value on a piece."""
-        return piece["value"] if self.x is None else line(self.x, piece)
+        return piece["value"] if self.x is None else line_expression(self.x, piece)
 
     def by_comparisons(self, found: Regions, columns: Mapping[str, Array]) -> nw.Expr:
         """The value of each row's piece, by a tree of comparisons."""
@@ -275,13 +275,13 @@ class _PieceTable:
         return self.on(joined)
 
 
-def line(s: nw.Expr, piece: Mapping[str, nw.Expr]) -> nw.Expr:
+def line_expression(s: nw.Expr, piece: Mapping[str, nw.Expr]) -> nw.Expr:
     """The value of a line at s, never beyond the line's ends."""
     value: nw.Expr = on_line(s, piece)
     if "high" not in piece:
         return value
     ends = piece["low"], piece["high"]
-    return between_ends(value, nw.min_horizontal(*ends), nw.max_horizontal(*ends))
+    return clipped_expression(value, nw.min_horizontal(*ends), nw.max_horizontal(*ends))
 
 
 # --- Probabilities of several classes as columns of a lazy frame ----------------------------------
@@ -293,7 +293,9 @@ def line(s: nw.Expr, piece: Mapping[str, nw.Expr]) -> nw.Expr:
 MOST_BY_EXPRESSIONS = 10
 
 
-def of_classes(map_: VectorMap, builder: FrameBuilder, scores: Sequence[str]) -> list[nw.Expr]:
+def class_probabilities(
+    map_: VectorMap, builder: FrameBuilder, scores: Sequence[str]
+) -> list[nw.Expr]:
     """The probability of each class as an expression, for complete rows of scores."""
     if map_.n_classes > MOST_BY_EXPRESSIONS and _takes_blocks(builder.frame, map_):
         return builder.change(
@@ -438,7 +440,7 @@ def by_segment(
     if len(segments) == 1:
         keys = spelled(plan.keys)
     else:
-        segment, kind = segment_place(plan.paths, segments, builder), int
+        segment, kind = finest_segment_number(plan.paths, segments, builder), int
     common = FramePrinter(builder, score).write(plan.common)
     used, values = usable_keys(keys, kind, np.flatnonzero(plan.shares > 0.0).tolist())
     if not used:
@@ -468,7 +470,7 @@ def usable_keys(
     return places, values if kind is str else np.array(values, dtype=np.int64)
 
 
-def segment_place(
+def finest_segment_number(
     keys: Sequence[tuple[str | int, ...]],
     columns: Sequence[SegmentColumn],
     builder: FrameBuilder,
@@ -537,7 +539,7 @@ class RowFramePrinter(PlanPrinter[Columns]):
     def _moved(self, row: Node, low: float, high: float) -> Columns:
         """The entries of a row, clipped to an interval."""
         ends = [self.builder.constant(end) for end in (low, high)]
-        return [between_ends(x, *ends) for x in self.write(row)]
+        return [clipped_expression(x, *ends) for x in self.write(row)]
 
     def affine(self, node: nodes.Affine) -> Columns:
         x, constant = self.write(node.row), self.builder.constant
@@ -547,7 +549,7 @@ class RowFramePrinter(PlanPrinter[Columns]):
             sums = [constant(w) * own for w, own in zip(factors, x, strict=True)]
         else:
             sums = [
-                total([constant(w) * own for w, own in zip(row, x, strict=True) if w])
+                sum_of_columns([constant(w) * own for w, own in zip(row, x, strict=True) if w])
                 if any(row)
                 else constant(0.0)
                 for row in node.matrix.tolist()
@@ -557,12 +559,12 @@ class RowFramePrinter(PlanPrinter[Columns]):
 
     def softmax_row(self, node: nodes.SoftmaxRow) -> Columns:
         e, _ = self._relative_powers(node.row)
-        whole = self.builder.keep(total(e))
+        whole = self.builder.keep(sum_of_columns(e))
         return [own / whole for own in e]
 
     def log_softmax(self, node: nodes.LogSoftmax) -> Columns:
         e, top = self._relative_powers(node.row)
-        log = self.builder.ln(total(e))
+        log = self.builder.ln(sum_of_columns(e))
         return self.builder.keep_all([x - top - log for x in self.write(node.row)])
 
     def _relative_powers(self, node: Node) -> tuple[Columns, nw.Expr]:
@@ -574,10 +576,10 @@ class RowFramePrinter(PlanPrinter[Columns]):
     def relative_power(self, node: nodes.RelativePower) -> Columns:
         x, zero = self.write(node.row), self.builder.constant(0.0)
         top = self.builder.keep(nw.max_horizontal(*x))
-        size = self.builder.keep(or_one(top))
+        size = self.builder.keep(as_divisor(top))
         x = self.builder.keep_all([nw.max_horizontal(own, zero) / size for own in x])
         power = self.builder.constant(node.power)
-        logs = self.builder.ln_all([or_one(own) for own in x])
+        logs = self.builder.ln_all([as_divisor(own) for own in x])
         powers = [(power * log).exp() for log in logs]
         some = zip(x, powers, strict=True)
         return self.builder.keep_all(
@@ -586,7 +588,7 @@ class RowFramePrinter(PlanPrinter[Columns]):
 
     def normalised(self, node: nodes.Normalised) -> Columns:
         x = self.builder.keep_all(self.write(node.row))
-        size = self.builder.keep(or_one(total(x)))
+        size = self.builder.keep(as_divisor(sum_of_columns(x)))
         return self.builder.keep_all([own / size for own in x])
 
     def row_average(self, node: nodes.RowAverage) -> Columns:
@@ -594,7 +596,7 @@ class RowFramePrinter(PlanPrinter[Columns]):
             [self.builder.constant(weight) * own for own in self.write(row)]
             for weight, row in node.terms
         ]
-        return self.builder.keep_all([total(own) for own in zip(*weighed, strict=True)])
+        return self.builder.keep_all([sum_of_columns(own) for own in zip(*weighed, strict=True)])
 
     def largest_mapped(self, node: nodes.LargestMapped) -> Columns:
         """The formula of `row_nodes.with_largest`."""
@@ -603,14 +605,14 @@ class RowFramePrinter(PlanPrinter[Columns]):
         p = keep_all(self.write(node.row))
         [name] = self.builder.add_apart([nw.max_horizontal(*p)])
         top = nw.col(name)
-        ties = keep(total([nw.when(own >= top).then(one).otherwise(zero) for own in p]))
+        ties = keep(sum_of_columns([nw.when(own >= top).then(one).otherwise(zero) for own in p]))
         others = keep_all([nw.when(own < top).then(own).otherwise(zero) for own in p])
-        second, rest = keep_all([nw.max_horizontal(*others), total(others)])
+        second, rest = keep_all([nw.max_horizontal(*others), sum_of_columns(others)])
         mapped = keep(self._member(node.member, name))
-        size = keep(or_one(rest))
+        size = keep(as_divisor(rest))
         equal = nw.when(rest > 0.0).then(second / (size + ties * second))
         least = keep(nodes.AHEAD * equal.otherwise(nw.lit(1.0 / k)))
-        first = keep(between_ends(mapped, least, 1.0 / ties))
+        first = keep(clipped_expression(mapped, least, 1.0 / ties))
         left = keep(nw.max_horizontal(1.0 - ties * first, zero))
         even = keep(1.0 / nw.max_horizontal(k - ties, one))
         shares = [nw.when(rest > 0.0).then(own / size).otherwise(even) * left for own in others]
@@ -620,13 +622,13 @@ class RowFramePrinter(PlanPrinter[Columns]):
     def combined(self, node: nodes.Combined) -> Columns:
         """The entries divided by their sum. Combiners that iterate are refused earlier."""
         r = self.builder.keep_all(self.write(node.row))
-        whole = self.builder.keep(total(r))
-        size = self.builder.keep(or_one(whole))
+        whole = self.builder.keep(sum_of_columns(r))
+        size = self.builder.keep(as_divisor(whole))
         even = self.builder.constant(1.0 / len(r))
         return [nw.when(whole > 0.0).then(own / size).otherwise(even) for own in r]
 
 
-def total(columns: Sequence[nw.Expr]) -> nw.Expr:
+def sum_of_columns(columns: Sequence[nw.Expr]) -> nw.Expr:
     """The sum of columns, as a balanced tree; NULL if one of them is."""
     found = list(columns)
     while len(found) > 1:
@@ -641,12 +643,12 @@ def total(columns: Sequence[nw.Expr]) -> nw.Expr:
 Lazy = nw.LazyFrame[Any]
 
 
-def between_ends(value: nw.Expr, least: nw.Expr, most: nw.Expr) -> nw.Expr:
+def clipped_expression(value: nw.Expr, least: nw.Expr, most: nw.Expr) -> nw.Expr:
     """A value clipped to an interval."""
     return nw.min_horizontal(nw.max_horizontal(value, least), most)
 
 
-def or_one(value: nw.Expr) -> nw.Expr:
+def as_divisor(value: nw.Expr) -> nw.Expr:
     """A value that can be a divisor: itself where it is above 0, else 1."""
     return nw.when(value > 0.0).then(value).otherwise(nw.lit(1.0))
 
@@ -733,7 +735,7 @@ class FrameBuilder:
     def add_apart(self, expressions: Sequence[nw.Expr]) -> list[str]:
         """Add expressions as columns that hide how they were computed; their names."""
         into = {name: self._name() for name in self.add_all(expressions)}
-        self._change_frame(lambda frame: set_apart(frame, into))
+        self._change_frame(lambda frame: hide_formulas(frame, into))
         return list(into.values())
 
     def keep(self, expression: nw.Expr) -> nw.Expr:
@@ -774,7 +776,7 @@ class FrameBuilder:
             return self.change(1, lambda frame, new: cells.add_to(frame, chooser, new[0]))[0]
         first, last = self.constant(grid.first), self.constant(grid.last)
         # NULL may find a row here; its values are not used in the end
-        t = between_ends(nw.col(column), first, last)
+        t = clipped_expression(nw.col(column), first, last)
         if (grid.first, grid.last) != (0.0, 1.0):
             t = (t - first) * self.constant(grid.factor)
         for _ in range(grid.roots):
@@ -869,7 +871,7 @@ def is_spark(frame: Lazy) -> bool:
     return frame.implementation.is_pyspark() or frame.implementation.is_pyspark_connect()
 
 
-def set_apart(frame: Lazy, into: Mapping[str, str]) -> Lazy:
+def hide_formulas(frame: Lazy, into: Mapping[str, str]) -> Lazy:
     """The frame with copies of columns that hide from Spark how they were computed.
 
     For Spark, which otherwise writes the formula of a join's key out to its first inputs: with

@@ -34,7 +34,7 @@ from calibrant.engines.files import (
     ReadOptions,
     classes_of,
     find_files,
-    spool,
+    save_standard_input,
 )
 from calibrant.errors import InputError, ParameterError, did_you_mean
 from calibrant.fitting.fitted import Fitted
@@ -186,13 +186,13 @@ class Engine:
             names: Sequence[str] = frame.columns
             rows = self.session.call(lambda: frame.limit(count).collect())
         else:
-            from calibrant.engines.duckdb import text_sql
+            from calibrant.engines.duckdb import column_text_sql
 
             first, rows = find_files(there)[0], None
             for counted in (False, True):  # the count finds what is not UTF-8 below the header
                 source = self.session.source(first, [], counted=counted)
                 names = source.names
-                columns = ", ".join(text_sql(source, i) for i in range(len(names)))
+                columns = ", ".join(column_text_sql(source, i) for i in range(len(names)))
                 query = f"SELECT {columns} FROM {source.relation} LIMIT {count}"
                 try:
                     rows = self.session.query(query)
@@ -270,9 +270,9 @@ class Engine:
 
     def _sources(self, files: Paths, wanted: Sequence[str]) -> list[Source]:
         """The files, opened by DuckDB."""
-        from calibrant.engines.duckdb import find_sources
+        from calibrant.engines.duckdb import open_sources
 
-        return find_sources(self.session, self._with_standard_input(files), list(wanted))
+        return open_sources(self.session, self._with_standard_input(files), list(wanted))
 
     def _with_standard_input(self, files: Paths) -> Paths:
         """The names of the files, where "-" is replaced by a copy of standard input."""
@@ -287,7 +287,7 @@ class Engine:
     @cached_property
     def _standard_input(self) -> Path:
         """The path of a copy of standard input."""
-        return spool(self.session.reading, self.session.temporary("stdin"))
+        return save_standard_input(self.session.reading, self.session.temporary("stdin"))
 
     def need_duckdb(self, what: tuple[str, str]) -> None:
         """Refuse the engine spark for what only DuckDB can do."""

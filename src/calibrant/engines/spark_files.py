@@ -29,7 +29,7 @@ from calibrant.engines.apply import (
     count_new_segments,
     segment_keys,
 )
-from calibrant.engines.files import Label, kind_of, one_kind, output_kind, typed_present
+from calibrant.engines.files import Label, file_kind, one_file_kind, output_file_kind, typed_present
 from calibrant.engines.open_engine import OUTSIDE_ADVICE, RowsOfFiles
 from calibrant.engines.spark import Spark, name_of
 from calibrant.errors import InputError, import_extra
@@ -96,7 +96,7 @@ def apply_file(
     columns = frame.columns
     options.check_columns([options.into], columns, name_of(os.fspath(files[0])))
     if _are_text_files(files):
-        frame = with_numbers(frame, options.scores)
+        frame = with_text_as_numbers(frame, options.scores)
         fitted = replace(fitted, rule=segment_keys(fitted.map)[0])
     into = f"calibrant_{secrets.token_hex(4)}" if options.into in columns else options.into
     result = spark.call(
@@ -141,7 +141,7 @@ def read_files(spark: Spark, files: Paths) -> Any:
         raise InputError("at least one data file must be given, but none came.")
     names = [os.fspath(file) for file in files]
     kinds = {_kind_of_pattern(name)[0]: name_of(name) for name in names}
-    kind, first = one_kind(kinds), name_of(names[0])
+    kind, first = one_file_kind(kinds), name_of(names[0])
     if kind == "excel":
         raise InputError(
             f"{first} is a file of sheets, which the engine duckdb alone reads. Save it as CSV "
@@ -158,7 +158,7 @@ def read_files(spark: Spark, files: Paths) -> Any:
     return spark.call(lambda: reader.load([_url_of(name) for name in names]))
 
 
-def with_numbers(frame: Any, columns: Sequence[str | None]) -> Any:
+def with_text_as_numbers(frame: Any, columns: Sequence[str | None]) -> Any:
     """The frame with columns of text turned into doubles. Other text makes the job fail."""
     for name in columns:
         if dict(frame.dtypes).get(name) == "string":
@@ -168,9 +168,9 @@ def with_numbers(frame: Any, columns: Sequence[str | None]) -> Any:
 
 
 def _kind_of_pattern(name: str) -> tuple[str, str, bool]:
-    """`kind_of` for a name that may hold wildcards."""
+    """`file_kind` for a name that may hold wildcards."""
     end = re.split(r"[?*{\[\]}]", name_of(name))[-1] or name_of(name)
-    return kind_of(Path(f"x{end}" if end.startswith(".") else end))
+    return file_kind(Path(f"x{end}" if end.startswith(".") else end))
 
 
 def _are_text_files(files: Paths) -> bool:
@@ -204,7 +204,7 @@ class SparkRows(RowsOfFiles):
         self.files, self.text = files, _are_text_files(files) if files else False
         frame = read_files(spark, files)
         if self.text:
-            frame = with_numbers(frame, [names.score, names.weight, names.raw])
+            frame = with_text_as_numbers(frame, [names.score, names.weight, names.raw])
         self.frame = columns_by_role(nw.from_native(frame), names)
 
     @property
@@ -263,7 +263,7 @@ def write_files(
     A folder that is whole has a file ``_SUCCESS``. What is read is never replaced, nor is a pipe,
     a device, or a folder of this machine that holds other files than Spark's.
     """
-    kind, ending, packed = output_kind(Path(name_of(os.fspath(out))))
+    kind, ending, packed = output_file_kind(Path(name_of(os.fspath(out))))
     final = find_place(spark, frame, out, force=force)
     options = {**OPTIONS[kind], "compression": "gzip"} if packed else OPTIONS[kind]
     if ending == ".tsv":
@@ -289,7 +289,7 @@ def find_place(
     """The local path of the output, None if it is elsewhere. It must not be read, be there, or cost
     other files."""
     name = os.fspath(out)
-    output_kind(Path(name_of(name)))
+    output_file_kind(Path(name_of(name)))
     here = path_here(name)
     inputs = {url: path_here(unquote(url)) for url in spark.call(frame.inputFiles)}
     if here is None:

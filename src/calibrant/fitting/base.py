@@ -139,8 +139,8 @@ class ScoreEstimator(KeepsRule, ClassifierMixin, BaseEstimator):  # type: ignore
 
     @contextmanager
     def _part_of(self, whole: ScoreScale | None) -> Iterator[Self]:
-        """Inside this block a fit reads scores on the scale of a ``whole`` that its rows are a part
-        of."""
+        """Inside this block, a fit reads its scores on the scale of a ``whole`` of which its rows
+        are a part."""
         if whole is not None:
             self._whole = whole
         try:
@@ -161,7 +161,7 @@ class ScoreEstimator(KeepsRule, ClassifierMixin, BaseEstimator):  # type: ignore
 
     @property
     def _rule_reader(self) -> RuleReader:
-        """The rule, and how new scores are read for it."""
+        """The fitted rule, with what it takes to read new scores for it."""
         check_is_fitted(self)
         rule: Rule = getattr(self, self._kept_as)
         labels, positive = self._class_labels, getattr(self, "pos_label_", None)
@@ -227,7 +227,7 @@ class ScoreTransformer(TransformerMixin):  # type: ignore[misc]
 
 
 def _jsonable(value: Any) -> Any:
-    """The parameter as JSON can hold it; its repr where it cannot."""
+    """A parameter as JSON can hold it: as it is, or else its repr."""
     value = plain(value)
     if isinstance(value, np.ndarray):
         value = value.tolist()
@@ -250,7 +250,7 @@ DIRECTIONS: OneOf = OneOf(("rising", "falling", "auto"))
 
 
 def uses_logit_scale(scale: str, table: ScoreTable) -> bool:
-    """Whether a method with this ``scale`` fits to the logits of the table's scores."""
+    """Whether a method with this ``scale`` reads the scores of a table by their logits."""
     if scale == "logit" and not table.scale.probabilities:
         low, high, _ = table.scale
         raise InputError(
@@ -393,17 +393,17 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
         return self._rule_reader.positive(scores, RowInputs(), on_range)
 
     def score_at(self, probability: Any) -> ScoreAt:
-        """Which score has this probability of ``pos_label_``? As `Fitted.score_at`.
+        """The score that has this probability of ``pos_label_``; as `Fitted.score_at`.
 
-        For maps that rise or fall throughout; others are refused. Where the map is flat the answer
-        has both ends, where it jumps over the probability the first score beyond.
+        The map must rise or fall throughout. Where it is flat the answer has both ends. Where it
+        jumps over the probability, it is the first score beyond the jump.
         """
         check_is_fitted(self)
         return score_at(self.map_, probability)
 
 
 def direction_of(table: ScoreTable, asked: str) -> str:
-    """Whether the map of a table rises or falls: as was asked, or of "auto" as the labels show."""
+    """Whether the map of a table rises or falls. For "auto" the labels decide."""
     if asked != "auto":
         return asked
     return "rising" if rises_with_labels(table) else "falling"
@@ -435,7 +435,7 @@ def rises_with_labels(table: ScoreTable) -> bool:
 
 
 def few_events_warning(calibrator: Any, table: ScoreTable) -> str:
-    """The text of the warning if a class has too few rows for the calibrator; else empty.
+    """The text of a warning if a class has too few rows for the calibrator; otherwise empty.
 
     Rows of unequal weight count by (Σw)²/Σw².
     """
@@ -459,7 +459,8 @@ def few_events_warning(calibrator: Any, table: ScoreTable) -> str:
 
 
 def facts_of_table(table: ScoreTable) -> tuple[ScoreRange, dict[str, Any]]:
-    """The range of the scores of a table that is not empty, and facts for a fit's provenance."""
+    """The range of a table's scores, and facts for the provenance of a fit. The table must not be
+    empty."""
     least, most = float(table.scores[0]), float(table.scores[-1])
     return ScoreRange.between(least, most, probabilities=table.scale.probabilities), {
         "calibrant": __version__,
@@ -497,7 +498,7 @@ ROUGH = 1 << 20
 
 
 class ReadsClassScores:
-    """A calibrator whose map takes a column of scores for each class."""
+    """A calibrator whose map takes one column of scores for each class."""
 
     map_: Any
     classes_: NDArray[Any]
@@ -631,8 +632,8 @@ def count_columns(scores: Any) -> int:
 
 
 def facts_of_matrix(matrix: ScoreMatrix, fitted: VectorMap) -> tuple[ScoreRange, dict[str, Any]]:
-    """The range of the scores of a matrix that a map was fitted to, and facts for the provenance of
-    the fit; logits are never probabilities."""
+    """The range of a matrix's scores, and facts for the provenance of a fit. Logits never count as
+    probabilities."""
     return ScoreRange.between(*matrix.ends, probabilities=fitted.reads != "logit"), {
         "calibrant": __version__,
         "weight": matrix.total,
@@ -644,7 +645,7 @@ def facts_of_matrix(matrix: ScoreMatrix, fitted: VectorMap) -> tuple[ScoreRange,
 
 @dataclass(frozen=True)
 class RowReading:
-    """The rows of a matrix, and how they are read: as logits, or as probabilities.
+    """The rows of a matrix, and whether they are logits or probabilities.
 
     ``input`` is "logit" or "probability". Probabilities are raised to at least ``floor``.
     `calibrant.maps.Softmax` reads new rows the same way, and explains ``inner``.
@@ -684,7 +685,7 @@ class RowReading:
         return lambda: iter(kept)
 
     def temperature(self, *, smoothing: float = 0.0) -> float:
-        """The factor 1/T of the best temperature."""
+        """The factor 1/T for the best temperature T."""
         step, start = -(-self.matrix.size // ROUGH), None
         if step > 1:  # a pass over all rows takes long: begin near the optimum
             some = replace(self, matrix=self.matrix.every(step))
@@ -698,11 +699,12 @@ class RowReading:
 
 
 def read_as(matrix: ScoreMatrix, scale: str) -> RowReading:
-    """The rows of a matrix, read as the parameter ``scale`` of a calibrator says.
+    """The rows of a matrix, read on the ``scale`` of a calibrator.
 
-    ``"logit"``: as probabilities, whose logarithm is taken; ``"raw"``: as logits; ``"auto"``: as
-    what they look like. Probabilities are raised to at least half the smallest positive one: so a
-    zero, which a model may have rounded to, costs no more than the finest step the model can make.
+    ``"logit"``: they are probabilities, whose logarithm is taken. ``"raw"``: they are logits.
+    ``"auto"``: the scores themselves decide. Probabilities are raised to at least half the smallest
+    positive one. So a zero, which a model may have rounded, costs no more than the finest step that
+    the model can make.
     """
     if scale == "logit":
         matrix.check_distributions()
@@ -758,17 +760,18 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
 
     @property
     def judges_inputs(self) -> bool:
-        """Whether `fit_rows` needs its ``inputs``."""
+        """Whether `fit_rows` needs the argument ``inputs``."""
         return False
 
     def companion(
         self, model: Any, train: Rows | None, rows: Index | None, method: Method = "auto"
     ) -> Callable[[Any], RowInputs]:
-        """The function that makes of a model's new rows what `predict_rows` needs beside scores.
+        """A function from new rows of a model to the inputs that `predict_rows` needs beside
+        scores.
 
-        Here it takes the rows themselves as features. The model was fitted to the ``rows`` of
-        ``train`` (None: all of them); where nobody knows to which, ``train`` is None. ``method``
-        says how the model is asked for scores.
+        By default the rows themselves are the features. The model was fitted to the ``rows`` of
+        ``train`` (None: all of them). ``train`` is None if nobody knows its training rows.
+        ``method`` says how the model is asked for scores.
         """
         return RowInputs
 
@@ -795,7 +798,8 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
         return rows.without_weightless()
 
     def _read_labels(self, y: Any) -> Rows:
-        """Rows without scores, of two classes or, where the calibrator takes them, of more."""
+        """Rows without scores, of two classes. If the calibrator takes more classes, there may be
+        more."""
         if self.multiclass:
             many, codes = read_class_labels(y, self.classes)
             if len(many) > 2:
@@ -833,9 +837,9 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
         return self
 
     def predict_rows(self, scores: ArrayLike, rows: RowInputs) -> Array:
-        """The probability of each class, for scores that may lie outside the range of the fit.
+        """The probability of each class. Scores may lie outside the range of the fit.
 
-        ``rows`` are what the function of `companion` gives.
+        ``rows`` are the inputs that the function of `companion` gives.
         """
         return self._rule_reader.of_classes(scores, rows, "allow")
 

@@ -14,7 +14,7 @@ from calibrant.array_types import Array
 from calibrant.data.door import Rows, check_word
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError, refuse_foreign_names
-from calibrant.metrics.redraws import CellRows, redraw, share_as_far
+from calibrant.metrics.redraws import CellRows, redraw, redrawn_p_value
 from calibrant.metrics.tables import (
     BINNINGS,
     Bins,
@@ -687,7 +687,7 @@ def ece_test(
         value,
         float(null.mean()),
         float(np.quantile(null, level)),
-        0.0 if impossible(table) else share_as_far(null, value),
+        0.0 if impossible(table) else redrawn_p_value(null, value),
         without_chance(value, cells.gaps(table), drawn.mean(axis=0)),
         level,
         replicates,

@@ -25,10 +25,10 @@ from calibrant.metrics.tables import (
     effective_rows,
     group_starts,
     last_cells,
-    raised,
     run_means,
     squared_residuals,
     squares,
+    whole_power,
 )
 from calibrant.solvers.knots import interpolate
 
@@ -145,16 +145,16 @@ def moments(p: Array, columns: CellColumns, losses: tuple[Array, Array]) -> Mome
     r0, r1 = v0 - mean, v1 - mean
     size = total**2 / float(q0.sum() + q1.sum())
     seen2 = float(q0 @ r0**2 + q1 @ r1**2) * size / (size - 1.0)
-    seen3 = float(cubes(n0, q0) @ raised(r0) + cubes(n1, q1) @ raised(r1))
+    seen3 = float(cubed_weights(n0, q0) @ whole_power(r0) + cubed_weights(n1, q1) @ whole_power(r1))
     chance = p * (1.0 - p)
     with np.errstate(invalid="ignore"):
         apart = np.where(chance > 0, losses[1] - losses[0], 0.0)
     expected2 = float(q @ (chance * apart**2))
-    expected3 = float(cubes(n, q) @ (chance * (1.0 - 2.0 * p) * raised(apart)))
+    expected3 = float(cubed_weights(n, q) @ (chance * (1.0 - 2.0 * p) * whole_power(apart)))
     return Moments.of(mean, (seen2, seen3), (expected2, expected3), total, size)
 
 
-def cubes(n: Array, q: Array) -> Array:
+def cubed_weights(n: Array, q: Array) -> Array:
     """Σw³ of each cell, supposing that its weights are equal; n is Σw, q is Σw²."""
     return np.divide(q**2, n, out=np.zeros_like(q), where=n > 0)
 
@@ -176,10 +176,10 @@ def row_moments(losses: Array, rows: RowWeights, least_variance: float = 0.0) ->
     if seen <= 0 or rows.cluster is not None:
         return Moments(mean, error, 0.0, rows.size)
     apart = (losses - mean) / (seen * total)
-    return Moments(mean, error, float((squares**2 / weight) @ raised(apart)), rows.size)
+    return Moments(mean, error, float((squares**2 / weight) @ whole_power(apart)), rows.size)
 
 
-def normal(level: float) -> float:
+def normal_quantile(level: float) -> float:
     """The z at which a standard normal number lies between −z and z with this probability."""
     return float(ndtri(0.5 + level / 2))
 
@@ -191,7 +191,7 @@ def share_interval(share: float, size: float, level: float) -> Span:
     """Wilson's interval of a share that was seen in ``size`` cases."""
     if size < 1e-100:  # next to no row says anything
         return 0.0, 1.0
-    extra = normal(level) ** 2 / size
+    extra = normal_quantile(level) ** 2 / size
     middle = (share + extra / 2) / (1.0 + extra)
     half = math.sqrt(max(extra * share * (1.0 - share) + extra**2 / 4, 0.0)) / (1.0 + extra)
     return max(min(middle - half, share), 0.0), min(max(middle + half, share), 1.0)
@@ -228,10 +228,10 @@ def auc_influence(table: ScoreTable, scores: Array, positive: Flags, area: float
 
     A positive counts the negatives below it, a negative the positives above it.
     """
-    return cell_influence(table, np.searchsorted(table.scores, scores), positive, area)
+    return auc_influence_of_cells(table, np.searchsorted(table.scores, scores), positive, area)
 
 
-def cell_influence(table: ScoreTable, cell: Index, positive: Flags, area: float) -> Array:
+def auc_influence_of_cells(table: ScoreTable, cell: Index, positive: Flags, area: float) -> Array:
     """How far each row moves the AUC. Rows are given by their cells in the table."""
     n0, n1 = table.negative, table.positive
     below = (np.cumsum(n0) - n0 / 2) / table.total_negative
@@ -494,7 +494,7 @@ class RedrawnTables:
 OfRedrawn = Callable[[RedrawnTables], Array]
 
 
-class World(NamedTuple):
+class DrawnModel(NamedTuple):
     """A model to draw tables or curves from, with the true value of what is drawn.
 
     ``draw`` gives so many drawings, a line for each, as measures take them. ``true`` is the model
@@ -507,7 +507,7 @@ class World(NamedTuple):
     at_a_time: int
 
 
-def table_world(sample: ScoreTable, rate: Array) -> World:
+def table_model(sample: ScoreTable, rate: Array) -> DrawnModel:
     """A model whose tables have these rates of positives in their cells, and Poisson numbers of
     cases.
 
@@ -525,7 +525,7 @@ def table_world(sample: ScoreTable, rate: Array) -> World:
         return RedrawnTables(sample.scores, columns[:, 0], columns[:, 1])
 
     true = RedrawnTables(sample.scores, *(n * shares)[:, None])
-    return World(draw, true, TABLE_BLOCK // len(rate))
+    return DrawnModel(draw, true, TABLE_BLOCK // len(rate))
 
 
 def chance_of_tables(
@@ -535,11 +535,11 @@ def chance_of_tables(
     min(D, `CELLS`))."""
     sample = table_in_rows(table, options.weights)
     fine = pooled(sample, CELLS)
-    right = table_world(fine, fine.scores)
+    right = table_model(fine, fine.scores)
     few = math.ceil(CELLS_PER_BLOCK * math.cbrt(sample.effective_size))
     sample = pooled(sample, min(few, CELLS))
-    curve = table_world(sample, isotonic_curve(sample, sample.scores))
-    return chance_between(measures, right, curve, sample.effective_size, options)
+    curve = table_model(sample, isotonic_curve(sample, sample.scores))
+    return chance_from_models(measures, right, curve, sample.effective_size, options)
 
 
 def pooled(sample: ScoreTable, cells: int) -> ScoreTable:
@@ -558,10 +558,10 @@ def pooled(sample: ScoreTable, cells: int) -> ScoreTable:
     return ScoreTable(run_means(sample, starts), n0, n1, q0, q1)
 
 
-def chance_between(
+def chance_from_models(
     measures: Mapping[str, Callable[[Any], Array]],
-    right: World,
-    curve: World,
+    right: DrawnModel,
+    curve: DrawnModel,
     size: float,
     options: IntervalOptions,
 ) -> dict[str, Chance]:
@@ -570,8 +570,8 @@ def chance_between(
     In the world ``right`` the predictions are right, in the other a curve of the data is.
     """
     random = options.rng
-    drawn, true = _values_in_world(measures, right, max(options.replicates // 4, 2), random)
-    drawn_curve, true_curve = _values_in_world(measures, curve, options.replicates, random)
+    drawn, true = _values_of_drawings(measures, right, max(options.replicates // 4, 2), random)
+    drawn_curve, true_curve = _values_of_drawings(measures, curve, options.replicates, random)
     centre = drawn_curve.mean(axis=0)
     bias = np.maximum(drawn.mean(axis=0) - true, centre - true_curve)
     tail = (1.0 - options.level) / 2
@@ -581,9 +581,9 @@ def chance_between(
     return {name: Chance(*each) for name, *each in zip(measures, *numbers, strict=True)}
 
 
-def _values_in_world(
+def _values_of_drawings(
     measures: Mapping[str, Callable[[Any], Array]],
-    world: World,
+    world: DrawnModel,
     replicates: int,
     random: np.random.Generator,
 ) -> tuple[Array, Array]:

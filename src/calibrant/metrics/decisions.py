@@ -26,7 +26,7 @@ from calibrant.metrics.chance import (
     Moments,
     RowWeights,
     Span,
-    cubes,
+    cubed_weights,
     mean_interval,
 )
 from calibrant.metrics.point_measures import losses_of_rows
@@ -300,7 +300,7 @@ def benefits(table: ScoreTable, thresholds: Array) -> Benefits:
     upper0, upper1 = above(n0), above(n1)
     mean = (upper1 - upper0 * odds) / total
     seen = []
-    for power, (c0, c1) in ((2, (q0, q1)), (3, (cubes(n0, q0), cubes(n1, q1)))):
+    for power, (c0, c1) in ((2, (q0, q1)), (3, (cubed_weights(n0, q0), cubed_weights(n1, q1)))):
         s0, s1 = above(c0), above(c1)
         rest = np.maximum(float((c0 + c1).sum()) - s0 - s1, 0.0)
         brought = s1 * (1.0 - mean) ** power + s0 * (-odds - mean) ** power
@@ -309,7 +309,7 @@ def benefits(table: ScoreTable, thresholds: Array) -> Benefits:
     chance = p * (1.0 - p)
     expected = (
         above(q * chance) * (1.0 + odds) ** 2,
-        above(cubes(n0 + n1, q) * chance * (1.0 - 2.0 * p)) * (1.0 + odds) ** 3,
+        above(cubed_weights(n0 + n1, q) * chance * (1.0 - 2.0 * p)) * (1.0 + odds) ** 3,
     )
     return Benefits(
         thresholds,

@@ -69,7 +69,7 @@ def measured_rows(
     start, scale = _first_pass(raw, cells), None
     if isinstance(start, Cells) and start.centre is not None:
         scale, raw = as_probabilities(raw)
-        if scale.kind in ("probabilities", "percentages"):
+        if scale is not None and scale.kind in ("probabilities", "percentages"):
             start = Cells(start.count)
     new, old = run_steps(after, (raw, _measure(raw, start, bins, records, scale)))
     return new, old
@@ -84,8 +84,9 @@ def _first_pass(rows: LazyRows, cells: CellsOption) -> Columns | Cells:
     return rows.checked(lambda: rows.by_score_or_cells(cells, count))
 
 
-def as_probabilities(rows: LazyRows) -> tuple[ScoreScale, LazyRows]:
-    """The scale of scores, and the rows with percentages divided by 100.
+def as_probabilities(rows: LazyRows) -> tuple[ScoreScale | None, LazyRows]:
+    """The scale of scores, None where no row is right, and the rows with percentages divided by
+    100.
 
     As in `ScoreTable`, rows without weight do not count, and percentages of 0 and 100 are moved
     inwards. Scores outside [0, 1] that have no weight are moved into it.
@@ -98,7 +99,7 @@ def as_probabilities(rows: LazyRows) -> tuple[ScoreScale, LazyRows]:
     ends = {"low": x.min(), "high": x.max(), "least": inner.min(), "most": inner.max()}
     found = first_row(rows.fetch(present.select(*(end.alias(name) for name, end in ends.items()))))
     if found[0] is None:
-        return ScoreScale(0.0, 1.0), rows  # wrong rows, which are refused later
+        return None, rows  # which are refused later
     low, high, least, most = (50.0 if end is None else float(end) for end in found)
     scale = ScoreScale(low, high)
     top, unit = 1.0, 1.0
@@ -190,7 +191,9 @@ def hull_of(cells: Cells, grouped: Columns, g: GroupedSums) -> Steps[Hull]:
     only as sums over all blocks, so the sums of whole cells are enough.
     """
     link = link_function(cells)
-    kept, scores = yield from narrowed(cells, grouped, link, lambda x: predicted(x, cells))
+    kept, scores = yield from narrowed(
+        cells, grouped, link, lambda x: probability_expression(x, cells)
+    )
     whole = kept["depth"] == 0
     starts, unit = unit_starts(link(kept["low"]), link(kept["high"]))
     key = link(kept["low"])[starts][unit]
@@ -275,7 +278,9 @@ class CellSums(Question):
         import narwhals as nw
 
         x, d, f, loss = (nw.col(name) for name in ("x", "d", "f", "loss"))
-        frame = _with_fine_bins(rows.coded().with_columns(p=predicted(x, self.cells)), self.fine)
+        frame = _with_fine_bins(
+            rows.coded().with_columns(p=probability_expression(x, self.cells)), self.fine
+        )
         frame = _with_losses(frame.with_columns(e=d * d))
         if rows.names.weight:
             weight = nw.col("w")
@@ -522,7 +527,7 @@ def link_function(cells: Cells) -> Callable[[Array], Array]:
     return np.asarray if cells.centre is None else sigmoid
 
 
-def predicted(x: nw.Expr, cells: Cells) -> nw.Expr:
+def probability_expression(x: nw.Expr, cells: Cells) -> nw.Expr:
     """The probability of a score, as an expression of the frame."""
     return x if cells.centre is None else 1.0 / (1.0 + (x * -1.0).exp())
 

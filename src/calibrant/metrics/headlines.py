@@ -16,7 +16,13 @@ from calibrant.data.frozen import read_only as frozen
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable, table_in_rows
 from calibrant.errors import shell_quoted
-from calibrant.metrics.chance import RowWeights, Span, area_interval, cell_influence, wilson_area
+from calibrant.metrics.chance import (
+    RowWeights,
+    Span,
+    area_interval,
+    auc_influence_of_cells,
+    wilson_area,
+)
 from calibrant.metrics.point_measures import area
 from calibrant.metrics.tables import class_sizes
 from calibrant.tensors import on_host
@@ -501,7 +507,7 @@ class SortedColumn:
     def auc_influence(self, positive: Flags) -> Array:
         """How far each row moves the AUC of the column, where some rows count as positive."""
         table = self.table(positive)
-        return cell_influence(table, self.cell, positive, area(table))
+        return auc_influence_of_cells(table, self.cell, positive, area(table))
 
     def by_class(self, codes: Index, k: int) -> Array:
         """The AUC of the column for each class against the rest.
@@ -537,7 +543,7 @@ class ClassAreas:
             table = column.table(own)
             self.areas.append(area(table))
             self.spans.append(area_interval(table, 1.0 - 2.0 * CHANCE / len(self.came)))
-            moves = cell_influence(table, column.cell, own, self.areas[-1])
+            moves = auc_influence_of_cells(table, column.cell, own, self.areas[-1])
             self.influence += moves / len(self.came)
             if len(self.came) <= MOST_COMPARED:
                 self.cross.append(column.by_class(matrix.codes, matrix.n_classes)[self.came])

@@ -32,7 +32,7 @@ from calibrant.metrics.chance import (
     largest_gap_interval,
     mean_interval,
     moments,
-    normal,
+    normal_quantile,
     row_moments,
     share_interval,
     wilson_area,
@@ -172,7 +172,7 @@ class TableIntervals(MeasureIntervals):
 
         Chance is taken off the lower end only: both ends are safe.
         """
-        b, half = self.binned, normal(self.level) * self.binned.ece_error
+        b, half = self.binned, normal_quantile(self.level) * self.binned.ece_error
         return min(max(b.cautious_ece - half, 0.0), b.ece), min(b.ece + half, 1.0)
 
     def mce(self) -> Span:
@@ -292,7 +292,7 @@ class ClassIntervals(MeasureIntervals):
         matrix, values = self.matrix, self.values
         of_error, of_auc, surely, bins = np.zeros(len(matrix)), np.zeros(len(matrix)), 0.0, []
         came = int((matrix.class_weight > 0).sum())
-        k, z = matrix.n_classes, normal(self.level)
+        k, z = matrix.n_classes, normal_quantile(self.level)
         for column in range(k):
             table, own = class_table(matrix, column), matrix.codes == column
             p = matrix.scores[:, column].astype(np.float64) + 0.0
@@ -394,13 +394,15 @@ class ChangeIntervals:
             size * float(weight[at].sum()) / float(weight.sum()) for at in (new & ~old, old & ~new)
         )
         up, down = (gained + 1.0) / (size + 2.0), (lost + 1.0) / (size + 2.0)
-        half = normal(self.level) * math.sqrt((up + down - (up - down) ** 2) / (size + 2.0))
+        half = normal_quantile(self.level) * math.sqrt(
+            (up + down - (up - down) ** 2) / (size + 2.0)
+        )
         return _cut(up - down - half, up - down + half)
 
     def auc(self) -> Span:
         """DeLong's interval for correlated areas; of several classes, for their mean."""
         new, old = self._sides
-        half = normal(self.level) * self.rows.error(new.auc_influence - old.auc_influence)
+        half = normal_quantile(self.level) * self.rows.error(new.auc_influence - old.auc_influence)
         change = new.intervals.values["auc"] - old.intervals.values["auc"]
         return _cut(change - half, change + half)
 
@@ -410,7 +412,7 @@ class ChangeIntervals:
         """The interval of the change of the ECE, from the gaps of the bins."""
         new, old = self.after.intervals.binned, self.before.intervals.binned
         moves = [s.intervals.binned.influence(s.p, s.positive) for s in (self.after, self.before)]
-        half = normal(self.level) * self.rows.error(moves[0] - moves[1])
+        half = normal_quantile(self.level) * self.rows.error(moves[0] - moves[1])
         return _cut(new.cautious_ece - old.ece - half, new.ece - old.cautious_ece + half)
 
     def mean_change(self, name: str, influence: Callable[[RowPredictions], Array]) -> Span | None:
@@ -440,7 +442,7 @@ class ChangeIntervals:
             return None
         noise = [side.chance[noise_of or name].noise for side in (new, old)]
         moved = self.rows.error(influence(self.after) - influence(self.before))
-        half = normal(self.level) * math.hypot(moved, *noise)
+        half = normal_quantile(self.level) * math.hypot(moved, *noise)
         change = new.values[name] - old.values[name]
         return _cut(change - new.chance[name].bias - half, change + old.chance[name].bias + half)
 

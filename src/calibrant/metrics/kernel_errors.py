@@ -23,7 +23,7 @@ from calibrant.metrics.redraws import (
     CellRows,
     redrawn_classes,
     redrawn_hits,
-    share_as_far,
+    redrawn_p_value,
 )
 from calibrant.metrics.tables import (
     LabelledMatrix,
@@ -216,7 +216,7 @@ def skce_test(
     return SKCETest(
         value,
         float(np.quantile(null, level)),
-        0.0 if pairs.impossible else share_as_far(null, value, slack),
+        0.0 if pairs.impossible else redrawn_p_value(null, value, slack),
         pairs.bandwidth,
         level,
         replicates,

@@ -12,7 +12,7 @@ from calibrant.array_types import Array, Flags, Index
 from calibrant.data.door import Rows
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.chance import batches
-from calibrant.metrics.tables import effective_rows, raised, squares
+from calibrant.metrics.tables import effective_rows, squares, whole_power
 
 #: up to this many single draws, everything is drawn cell by cell
 EXACT = 20_000_000
@@ -66,7 +66,7 @@ class CellRows(NamedTuple):
 
     def moment(self, power: int) -> Array:
         """Σwᵏ of each cell, k the ``power``."""
-        return (self.size - 1.0) * raised(self.common, power) + raised(self.other, power)
+        return (self.size - 1.0) * whole_power(self.common, power) + whole_power(self.other, power)
 
 
 def redraw(rows: CellRows, starts: Index, replicates: int, random: np.random.Generator) -> Array:
@@ -135,13 +135,13 @@ def redrawn_hits(
         yield one, many, random.binomial(trials, rows.p[many], (size, len(many)))
 
 
-def share_as_far(drawn: Array, value: float, slack: float | None = None) -> float:
+def redrawn_p_value(drawn: Array, value: float, slack: float | None = None) -> float:
     """The p-value of a statistic by redrawings: the share of them that are at least as large, the
     data among them.
 
     Equal values may differ from rounding: by ``slack``, or by 10⁻¹² and that part of the value.
 
-    >>> share_as_far(np.array([0.1, 0.2, 0.3]), 0.2)
+    >>> redrawn_p_value(np.array([0.1, 0.2, 0.3]), 0.2)
     0.75
     """
     least = value * (1.0 - ROUNDING) - ROUNDING if slack is None else value - slack

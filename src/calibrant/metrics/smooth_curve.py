@@ -22,12 +22,12 @@ from calibrant.metrics.chance import (
     CELLS,
     MOST_CASES,
     Chance,
+    DrawnModel,
     IntervalOptions,
-    World,
-    chance_between,
+    chance_from_models,
 )
 from calibrant.metrics.redraws import BLOCK
-from calibrant.metrics.tables import raised, read_table, squares
+from calibrant.metrics.tables import read_table, squares, whole_power
 from calibrant.metrics.tests import inner_cells
 from calibrant.result_tables import Readable
 from calibrant.solvers.logistic import fit_logistic
@@ -172,7 +172,7 @@ def spline_columns(z: Array, knots: Array) -> list[Array]:
     unit = (end - float(knots[0])) ** 2
 
     def cubed(knot: float) -> Array:
-        return raised(np.maximum(z - knot, 0.0))
+        return whole_power(np.maximum(z - knot, 0.0))
 
     for knot in knots[:-2].tolist():
         tail = (end - knot) * cubed(last) - (last - knot) * cubed(end)
@@ -266,12 +266,12 @@ def chance_of_curve(
     z = logit(sample.scores[inner])
     fitted = smooth_curve(sample)
     right, curve = (
-        curve_world(sample, inner, eta, fitted.knots) for eta in (z, fitted.log_odds(z))
+        curve_model(sample, inner, eta, fitted.knots) for eta in (z, fitted.log_odds(z))
     )
-    return chance_between(measures, right, curve, sample.effective_size, options)
+    return chance_from_models(measures, right, curve, sample.effective_size, options)
 
 
-def curve_world(sample: ScoreTable, inner: Flags, eta: Array, knots: Array) -> World:
+def curve_model(sample: ScoreTable, inner: Flags, eta: Array, knots: Array) -> DrawnModel:
     """A model whose curves vary around one of log-odds ``eta`` as fits do.
 
     Coefficients of a curve are from their normal distribution, and the number of rows of each cell
@@ -296,7 +296,7 @@ def curve_world(sample: ScoreTable, inner: Flags, eta: Array, knots: Array) -> W
 
     gap = np.abs(p - rate)
     gap[inner] = np.abs(p[inner] - sigmoid(eta))
-    return World(draw, CurveGaps(gap[None], n[None]), BLOCK // len(sample))
+    return DrawnModel(draw, CurveGaps(gap[None], n[None]), BLOCK // len(sample))
 
 
 def _curve_deviations(sample: ScoreTable, inner: Flags, eta: Array, knots: Array) -> Array:

@@ -555,10 +555,10 @@ NOT_WHOLE = (
 )
 
 
-def raised(x: Array, power: int = 3) -> Array:
+def whole_power(x: Array, power: int = 3) -> Array:
     """x to a small whole power, a hundred times as fast as NumPy's own.
 
-    >>> raised(np.array([2.0, -3.0])).tolist()
+    >>> whole_power(np.array([2.0, -3.0])).tolist()
     [8.0, -27.0]
     """
     return np.asarray(math.prod((x,) * power))

@@ -17,8 +17,8 @@ from calibrant.data.door import check_word
 from calibrant.data.score_table import ScoreTable, table_in_rows
 from calibrant.errors import ConvergenceError, InputError, refuse_foreign_names
 from calibrant.losses import logit, sigmoid
-from calibrant.metrics.chance import Span, normal
-from calibrant.metrics.redraws import EXACT, CellRows, redraw, redrawn_residuals, share_as_far
+from calibrant.metrics.chance import Span, normal_quantile
+from calibrant.metrics.redraws import EXACT, CellRows, redraw, redrawn_p_value, redrawn_residuals
 from calibrant.metrics.tables import (
     BINNINGS,
     chance_variance,
@@ -216,7 +216,7 @@ class Coefficient(NamedTuple):
         """Wald's interval; everything where the value is not finite."""
         if not math.isfinite(self.value):
             return -math.inf, math.inf
-        half = normal(level) * self.error
+        half = normal_quantile(level) * self.error
         return self.value - half, self.value + half
 
 
@@ -353,7 +353,7 @@ def ratio_interval(sample: ScoreTable, level: float) -> Span:
     first, second = float(q @ share), float(q @ share**2)
     promised = observed * (first - min(observed, expected) * second)
     seen = float(q0 @ (observed * share) ** 2 + q1 @ (1.0 - observed * share) ** 2)
-    spread = normal(level) ** 2 * (max(seen / promised, 1.0) if promised > 0.0 else 1.0)
+    spread = normal_quantile(level) ** 2 * (max(seen / promised, 1.0) if promised > 0.0 else 1.0)
 
     def ends(linear: float, square: float) -> Span:
         """The roots x = r·E of (O − x)² = linear·x − square·x²."""
@@ -510,7 +510,7 @@ def ecce(
     else:
         found = [_range_and_maximum(left) for left in redrawn_residuals(table, redrawn, random)]
         ranges, tops = (np.concatenate(each) for each in zip(*found, strict=True))
-        beyond = share_as_far(ranges / total, reach), share_as_far(tops / total, top)
+        beyond = redrawn_p_value(ranges / total, reach), redrawn_p_value(tops / total, top)
     return ECCE(reach, top, sigma, *beyond, redrawn, mean)
 
 
@@ -892,7 +892,7 @@ def hosmer_lemeshow(
         p_value = 0.0
         if not impossible(table):
             drawn = redraw(CellRows.of(table), groups.starts, redrawn, random)
-            p_value = share_as_far(groups.parts(drawn).sum(axis=1), statistic)
+            p_value = redrawn_p_value(groups.parts(drawn).sum(axis=1), statistic)
     return HosmerLemeshow(statistic, df, p_value, used, bins - used, redrawn, by_chi2)
 
 

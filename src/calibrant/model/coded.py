@@ -63,7 +63,8 @@ SIDES = np.array([0, 1])
 
 @dataclass(frozen=True)
 class ColumnModel:
-    """A column's model and calibrator; no model where one of its sides has no rows."""
+    """The model and the calibrator of a column. There is no model if one of the column's sides has
+    no rows."""
 
     model: Any
     calibrator: Calibrator | None
@@ -268,10 +269,10 @@ class CodedClassifier(KeepsRule, ModelClassifier):
         )
 
     def scores(self, X: Any) -> Array:
-        """The models' scores of the rows, one column per question: what ``map_`` takes.
+        """The models' scores of the rows, one column for each question. ``map_`` takes them.
 
-        A frame with the columns of the fit in another order is brought into that order; as many
-        other names are refused.
+        A frame with the columns of the fit in another order is brought into that order. As many
+        columns of other names are refused.
         """
         check_is_fitted(self)
         X = reorder_columns(X, getattr(self, "_columns", ()), "X")
@@ -348,5 +349,5 @@ def _fit_column_model(
 
 
 def _has_both_sides(data: Rows, rows: Index) -> bool:
-    """Whether some of these rows are positive and some negative in a column."""
+    """Whether some of these rows are positive in a column, and some negative."""
     return len(rows) > 0 and bool((data.class_counts(rows) > 0).all())

@@ -51,7 +51,7 @@ from calibrant.monitor.prior import (
     FOLLOWS,
     effective_size,
     fit_information,
-    known_rate,
+    known_base_rate,
     positive_number,
 )
 from calibrant.result_tables import (
@@ -253,7 +253,7 @@ def _cells_beside_map(calibrator: Any, new: ScoreTable, scale: str, weights: str
     if fitted is None or learned is None:
         notes.append("how many rows the map was fitted to is not known: it is taken as exact.")
     else:
-        rate, weight = known_rate(fitted), positive_number(fitted.provenance.get("weight"))
+        rate, weight = known_base_rate(fitted), positive_number(fitted.provenance.get("weight"))
         inflation += group.information / learned
     chosen = "" if fitted is None else fitted.provenance.get("chosen", fitted.method)
     if str(chosen).lower() == "isotonic":

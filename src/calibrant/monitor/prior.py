@@ -26,7 +26,7 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.errors import CalibrationWarning, InputError, ParameterError, caller_level
 from calibrant.fitting.fitted import Fitted, refuse_models
 from calibrant.losses import LARGEST, logit, shift_odds, sigmoid
-from calibrant.metrics.chance import normal
+from calibrant.metrics.chance import normal_quantile
 from calibrant.metrics.tables import check_number
 from calibrant.result_tables import (
     PlainFields,
@@ -83,10 +83,10 @@ class BinaryLikelihood:
         return value, slope * math.prod(_sigmoid_pair(s))
 
 
-def rate_at(s: float) -> float:
+def rate_of_logit(s: float) -> float:
     """The rate σ(s); exactly 0 and 1 at the ends of the search.
 
-    >>> rate_at(LEAST), rate_at(0.0), rate_at(MOST)
+    >>> rate_of_logit(LEAST), rate_of_logit(0.0), rate_of_logit(MOST)
     (0.0, 0.5, 1.0)
     """
     return _sigmoid_pair(s)[0] if LEAST < s < MOST else float(s > 0.0)
@@ -131,7 +131,7 @@ def rate_interval(
     below = partial(above, sign=-1.0)
     low = _root_of_falling(below, LEAST, s, guess[0]) if crosses(beyond[0], LEAST) else LEAST
     high = _root_of_falling(above, s, MOST, guess[1]) if crosses(beyond[1], MOST) else MOST
-    return rate_at(low), rate_at(high)
+    return rate_of_logit(low), rate_of_logit(high)
 
 
 def logit_of(rate: float) -> float:
@@ -376,7 +376,7 @@ def adjust_prior(
         )
     given = GivenShift(train_rate, target_rate, target_mean, kept, positive_weight)
     if isinstance(calibrator_or_p, Map):
-        return _adjust_map(calibrator_or_p, read_shift(given, _kind_of_map(calibrator_or_p)))
+        return _adjust_map(calibrator_or_p, read_prior_shift(given, _kind_of_map(calibrator_or_p)))
     if hasattr(calibrator_or_p, "to_fitted"):
         return _adjust_fitted(calibrator_or_p, given)
     return _adjust_probabilities(calibrator_or_p, given)
@@ -407,8 +407,8 @@ def _adjust_fitted(calibrator: Any, given: GivenShift) -> Fitted:
             f"{fitted.method} is no function of the score alone, so that it cannot be adjusted as "
             "a map. Adjust what it gives: adjust_prior(calibrator.predict_proba(...), ...)."
         )
-    kind = _kind_of_map(fitted.map, fitted.classes, known_rate(fitted))
-    shift = read_shift(given, kind)
+    kind = _kind_of_map(fitted.map, fitted.classes, known_base_rate(fitted))
+    shift = read_prior_shift(given, kind)
     facts = fitted.provenance
     return replace(
         fitted,
@@ -424,12 +424,12 @@ def _adjust_probabilities(p: Any, given: GivenShift) -> Array:
     target = getattr(given.target_rate, "rate", given.target_rate)
     rates_of_classes = target is not None and np.ndim(target) > 0
     if columns > 2 or (columns == 2 and rates_of_classes):
-        shift = read_shift(given, ProbabilityKind(columns, distribution=True))
-        return shift_classes(read_distributions(matrix), shift.factor)
+        shift = read_prior_shift(given, ProbabilityKind(columns, distribution=True))
+        return shift_class_probabilities(read_distributions(matrix), shift.factor)
     clean = read_probabilities(matrix)
     if given.target_mean is not None and not isinstance(given.target_mean, MeanShift):
         given = given._replace(target_mean=shift_to_mean(clean, given.target_mean))
-    moved = shift_odds(clean, read_shift(given, ProbabilityKind()).factor)
+    moved = shift_odds(clean, read_prior_shift(given, ProbabilityKind()).factor)
     return np.column_stack((1.0 - moved, moved)) if columns == 2 else moved.reshape(matrix.shape)
 
 
@@ -471,7 +471,7 @@ def positive_number(value: Any) -> float | None:
     return float(value) if Number(0.0, open=True).allows(value) else None
 
 
-def known_rate(fitted: Fitted) -> Any:
+def known_base_rate(fitted: Fitted) -> Any:
     """The base rate of a calibrator's probabilities; None where it is not known."""
     facts, many = fitted.provenance, isinstance(fitted.map, VectorMap)
     adjusted, updated = recorded_entries(facts, "prior"), recorded_entries(facts, "updated")
@@ -553,8 +553,8 @@ def estimate_rate(
     >>> print(estimate_rate(p, train_rate=0.5))
     rate 0.125 (0.03719 to 0.2318 at 95 %) among rows of weight 100; 0.5 in training
     """
-    train = float(check_rates(train_rate, "train_rate", ProbabilityKind()))
-    z = normal(check_number("level", level, 0.0, 1.0))
+    train = float(check_base_rates(train_rate, "train_rate", ProbabilityKind()))
+    z = normal_quantile(check_number("level", level, 0.0, 1.0))
     if not isinstance(p, ScoreTable):
         clean = read_probabilities(p)
         weight = _row_weights(sample_weight, len(clean))
@@ -575,7 +575,7 @@ def estimate_rate(
     if (two.r == two.q).all():
         return RateEstimate(train, 0.0, 1.0, train, level, total, size, 0)
     s, iterations = most_likely_logit(two, logit_of(float(weight @ clean) / total))
-    rate = rate_at(s)
+    rate = rate_of_logit(s)
     low, high = rate_interval(two, s, two.at(s)[1:], z * z / 2)
     ends = min(low, rate), max(high, rate)
     return RateEstimate(rate, *ends, train, level, total, size, iterations)
@@ -626,8 +626,8 @@ def estimate_rates(
     """
     clean = read_distributions(p)
     n, k = clean.shape
-    train = check_rates(train_rate, "train_rate", ProbabilityKind(k, distribution=True))
-    z = None if level is None else normal(check_number("level", level, 0.0, 1.0))
+    train = check_base_rates(train_rate, "train_rate", ProbabilityKind(k, distribution=True))
+    z = None if level is None else normal_quantile(check_number("level", level, 0.0, 1.0))
     weight = _row_weights(sample_weight, n)
     if (clean == clean[0]).all():
         _warn_of_equal_rows(str(clean[0].tolist()[:6]))
@@ -824,17 +824,17 @@ class Shift:
     record: dict[str, Any]
 
 
-def shift_classes(p: Array, factor: Array) -> Array:
+def shift_class_probabilities(p: Array, factor: Array) -> Array:
     """Distributions after a shift of the class rates: p'_c ∝ factor_c · p_c in each row.
 
-    >>> shift_classes(np.array([[0.5, 0.25, 0.25]]), np.array([1.0, 1.0, 2.0])).tolist()
+    >>> shift_class_probabilities(np.array([[0.5, 0.25, 0.25]]), np.array([1.0, 1.0, 2.0])).tolist()
     [[0.4, 0.2, 0.4]]
     """
     scaled = p * (factor / factor.max())
     return np.asarray(scaled / scaled.sum(axis=-1, keepdims=True))
 
 
-def read_shift(given: GivenShift, kind: ProbabilityKind) -> Shift:
+def read_prior_shift(given: GivenShift, kind: ProbabilityKind) -> Shift:
     """The shift that is given, in exactly one of the four ways."""
     ways = {
         "target_rate": given.target_rate is not None or given.train_rate is not None,
@@ -880,8 +880,8 @@ def _shift_by_rates(given: GivenShift, kind: ProbabilityKind) -> Shift:
             "train_rate must be given: the rate of positives (or of each class) in the data at "
             "which these probabilities are calibrated is not known here."
         )
-    train = check_rates(kind.rate if train_rate is None else train_rate, "train_rate", kind)
-    target = check_rates(target_rate, "target_rate", kind)
+    train = check_base_rates(kind.rate if train_rate is None else train_rate, "train_rate", kind)
+    target = check_base_rates(target_rate, "target_rate", kind)
     factor = target / train
     if not kind.distribution:
         factor = factor / ((1.0 - target) / (1.0 - train))
@@ -953,8 +953,10 @@ def _shifted_rate(kind: ProbabilityKind, factor: Array) -> Array | None:
     """The base rate after the shift; None where it was not known."""
     if kind.rate is None:
         return None
-    rate = check_rates(kind.rate, "the rate in the provenance", kind)
-    return shift_classes(rate, factor) if kind.distribution else shift_odds(rate, factor)
+    rate = check_base_rates(kind.rate, "the rate in the provenance", kind)
+    return (
+        shift_class_probabilities(rate, factor) if kind.distribution else shift_odds(rate, factor)
+    )
 
 
 def _shift_and_record(factor: Array, record: dict[str, Any], rate: Array | None) -> Shift:
@@ -967,7 +969,7 @@ def _shift_and_record(factor: Array, record: dict[str, Any], rate: Array | None)
 # --- the checks -----------------------------------------------------------------------------------
 
 
-def check_rates(value: Any, name: str, kind: ProbabilityKind) -> Array:
+def check_base_rates(value: Any, name: str, kind: ProbabilityKind) -> Array:
     """Rates between 0 and 1, checked; those of classes must sum to 1."""
     rates = _read_rates(value, name, (kind.columns,), kind, (SMALLEST_RATE, LARGEST_RATE))
     if kind.distribution and abs(float(rates.sum()) - 1.0) > SUM_TOLERANCE:

@@ -210,8 +210,8 @@ class Intervals:
 
     @classmethod
     def of(cls, model: Any, train: TrainingRows | None, *, level: float, scale: str) -> Intervals:
-        """The function of a fitted model. What it needs of the training rows is computed once, and
-        they are not kept."""
+        """The function for a fitted model. It computes once what it needs of the training rows, and
+        keeps none of them."""
         check_model(model)
         if is_logistic(model):
             return cls(Delta.of(model, train), level, scale)
@@ -266,7 +266,7 @@ class IntervalsOfModel:
 
 @dataclass(frozen=True)
 class NoInputs:
-    """The companion of a map of the score, which needs nothing of new rows."""
+    """The `companion` of a calibrator that kept a map of the score: new rows need no inputs."""
 
     def __call__(self, X: Any) -> RowInputs:
         return RowInputs()
@@ -309,7 +309,8 @@ def probability(model: Any, X: Any) -> Array:
 
 
 def last_model(model: Any, X: Any = None) -> tuple[Any, Any]:
-    """The model at the end of pipelines and searches, and the rows X (if given) as it sees them."""
+    """The model at the end of pipelines and searches, and the rows X (if given) as that model gets
+    them."""
     while True:
         if hasattr(model, "best_estimator_"):
             model = model.best_estimator_
@@ -549,7 +550,7 @@ def _ridge_strength(model: Any) -> float:
 
 
 def _chosen_parameter(model: Any, name: str) -> float:
-    """A parameter as it was used: for LogisticRegressionCV the value that it chose."""
+    """The value of a parameter that was used; for LogisticRegressionCV the value that it chose."""
     own = f"{name}_" if isinstance(model, LogisticRegressionCV) else name
     value = np.ravel(getattr(model, own))[0]
     return 0.0 if value is None else float(value)

@@ -263,7 +263,7 @@ class _Axis(NamedTuple):
     def with_tails(
         self, z: Array, value: Array, slopes: Array, rising: bool
     ) -> tuple[Array, Array]:
-        """The line, extended at both ends to where it is as good as 0 or 1, or the axis ends."""
+        """The line, extended at both ends until it is as good as 0 or 1, or until the axis ends."""
         for end, sign in ((0, -1.0), (-1, 1.0)):
             slope = sign * float(slopes[end])  # outwards
             if slope == 0.0 or (rising and sign * slope < 0.0):

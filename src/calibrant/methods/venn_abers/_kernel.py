@@ -33,10 +33,10 @@ def venn_abers(negative: Array, positive: Array) -> tuple[Array, Array]:
 
 @jit
 def _exact_prefix_sums(negative: Array, positive: Array, points: Array) -> None:
-    """Sums of the first k weights of each class, and what rounding has left out of them.
+    """Write the sums of the first k weights of each class, and the rounding errors of these sums.
 
-    The weight of a block is a difference of two sums. Where the sums are large and the block is
-    small, their own digits would not be enough.
+    The weight of a block is a difference of two sums. If the sums are large and the block is small,
+    their digits alone would not be enough.
     """
     for i in range(len(negative)):
         for column in range(0, 4, 2):

@@ -481,6 +481,20 @@ def _refuse_pairs(model: Any) -> None:
         inner = steps[-1][1] if steps else inside
 
 
+def last_model(model: Any, X: Any = None) -> tuple[Any, Any]:
+    """The model at the end of pipelines and searches, and the rows X (if given) as that model gets
+    them."""
+    while True:
+        if hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        elif hasattr(model, "steps"):
+            if X is not None and len(model.steps) > 1:
+                X = model[:-1].transform(X)
+            model = model.steps[-1][1]
+        else:
+            return model, X
+
+
 def score_method(model: Any, method: Method) -> str | None:
     """The name of the method that gives a model's scores; None if that is a function."""
     if callable(method):

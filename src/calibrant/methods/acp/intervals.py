@@ -18,7 +18,7 @@ from calibrant.data.columns import plain
 from calibrant.data.door import Limit, Number, OneOf, check_lengths, read_weight
 from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError, ParameterError
-from calibrant.fitting.model_scores import model_scores
+from calibrant.fitting.model_scores import last_model, model_scores
 from calibrant.rules.base import RowInputs
 
 LEVEL = Number(0.0, 0.9999, open=True)
@@ -306,20 +306,6 @@ class Estimate(NamedTuple):
 def probability(model: Any, X: Any) -> Array:
     """A model's probability of ``classes_[1]`` for each row."""
     return model_scores(model, X, model.classes_, 1, "predict_proba")
-
-
-def last_model(model: Any, X: Any = None) -> tuple[Any, Any]:
-    """The model at the end of pipelines and searches, and the rows X (if given) as that model gets
-    them."""
-    while True:
-        if hasattr(model, "best_estimator_"):
-            model = model.best_estimator_
-        elif hasattr(model, "steps"):
-            if X is not None and len(model.steps) > 1:
-                X = model[:-1].transform(X)
-            model = model.steps[-1][1]
-        else:
-            return model, X
 
 
 # --- The spread of an ensemble's members ----------------------------------------------------------

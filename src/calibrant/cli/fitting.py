@@ -536,8 +536,9 @@ class FitResult:
                 else "a plot needs at least two rows of each class."
             )
         shown = None if "feature_columns" in self.read.facts else self.fitted
-        if shown is not None and self.read.came is not None:
-            shown = shown.mirrored(self.read.came.data.scale)
+        scale = self.read.as_came.data.scale if self.read.came is not None else None
+        if shown is not None and scale is not None and scale.kind != "points":
+            shown = shown.mirrored(scale)  # drawn over the scores as they were read
         held = replace(self.read, data=self.seen.after, before=self.seen.before)
         return jobs.draw(held, format, shown, bins=10)
 

@@ -336,8 +336,7 @@ class ClassNames(NamedTuple):
         on_terminal = "On the command line, --score CLASS=COLUMN says which is which."
         if self.face == "check":
             return "Are these the columns that the calibrator was fitted to?"
-        both = {"command line": typed, "python": written, "page": f"{written} {on_terminal}"}
-        return both[self.face]
+        return {"python": written, "page": f"{written} {on_terminal}"}.get(self.face, typed)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shlex
 import sys
 import warnings
 from pathlib import Path
@@ -302,6 +303,9 @@ def test_a_constant_for_scores_that_run_the_wrong_way_is_not_saved(run, method):
     assert "Say --direction falling. Is it 0 that is meant? Say --pos-label 0." in err
     assert "add --pos-label 1" in err
     assert not Path("c.json").exists()
+    copied = shlex.split(err.split("`")[-2])
+    assert copied[-2:] == ["--direction", "falling"]
+    assert run(*copied[1:])[0] == 0
     for label in (0, 1):
         words = ("-m", method, "--cv", "0", "-o", "c.json", "--pos-label", label)
         assert run("fit", "s.csv", *words)[0] == 0

@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import fields, is_dataclass
-from typing import Annotated, Any, Self, TextIO, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, ClassVar, Self, TextIO, TypeVar, get_args, get_type_hints
 
 import typer
 from rich.console import Console
@@ -97,6 +97,8 @@ class Commands(TyperGroup):
     """
 
     listed = False
+    #: the words that were typed, for `typed_again`
+    typed: ClassVar[list[str]] = []
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -116,6 +118,10 @@ class Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
+
+    def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
+        Commands.typed = list(args)
+        return super().make_context(info_name, args, parent, **extra)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         lines = copy.copy(self)
@@ -344,6 +350,11 @@ def brief(text: str, most: int) -> str:
 def command(*words: str) -> tuple[str, str]:
     """A command to copy, as a part for `say`."""
     return " ".join(words), "bold cyan"
+
+
+def typed_again(*more: str) -> str:
+    """The command as it was typed, with more words."""
+    return " ".join(map(shell_quoted, ("calibrant", *Commands.typed, *more)))
 
 
 def say_pairs(rows: Mapping[str, str]) -> None:

@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.cli.app import command, note, say, say_json, say_pairs, tell, tell_advice
+from calibrant.cli.app import (
+    command,
+    note,
+    say,
+    say_json,
+    say_pairs,
+    tell,
+    tell_advice,
+    typed_again,
+)
 from calibrant.cli.reading import names_of
 from calibrant.cli.sources import Json
 from calibrant.data.documents import read_period
@@ -417,7 +426,8 @@ def refuse_wrong_way(read: FileScores, fitted: Fitted | None) -> None:
     option = f"--pos-label {shell_quoted(str(fitted.pos_label))}"
     raise InputError(
         f"{look.headline(names_of(read.document))} Nothing was written: the calibrator would "
-        f"give all rows the same probability, {given[0]:.3g}. If a high score should mean "
+        f"give all rows the same probability, {given[0]:.3g}. For low scores: "
+        f"`{typed_again('--direction', 'falling')}`. If a high score should mean "
         f"{str(fitted.pos_label)!r} all the same, add {option}."
     )
 

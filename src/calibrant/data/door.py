@@ -429,7 +429,7 @@ def refuse_infinite(array: Any, bad: Flags, name: str = "scores") -> None:
     first = int(np.argmax(bad))
     row = on_host(array[first])
     column = int(np.argmin(np.isfinite(row)))
-    word = "NaN" if np.isnan(row[column]) else "infinity"
+    word = "NaN" if np.isnan(row[column]) else f"{row[column]}inity"
     raise InputError(
         f"{name} must be finite: {int(bad.sum())} of {len(bad)} rows hold NaN or infinity (first "
         f"at row {first}, column {column}: {word}). Drop or impute them first."

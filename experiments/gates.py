@@ -1,4 +1,4 @@
-"""When are scores kept as they are? ``python -m experiments.gates [--half tune|judge]``.
+"""When are scores kept as they are? ``python -m experiments.gates [--half tune|judge] [--shares]``.
 
 `AutoCalibrator` keeps scores that need no calibration. Here many gates decide about the same
 samples: scores that are right, scores that are wrong in known ways, and the scores of twelve kinds
@@ -6,6 +6,9 @@ of model on the papers' datasets. For each sample it is recorded what a gate may
 the scores and `BLS` cost on new rows; so every gate is judged on the same figures. Gates were
 compared on the half *tune*; the half *judge* (other distributions, other errors, other datasets)
 was run once, for the gate that was taken. What is done is kept in a folder.
+
+With ``--shares`` rules are compared that say how much `BLS` counts beside the scores (`RULES`), on
+simulated samples and by a `BLS` that no longer shifts right scores to the number of positives.
 """
 
 from __future__ import annotations
@@ -23,10 +26,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit, logit
-from scipy.stats import t as student
 from scipy.stats import wilcoxon
 
 import calibrant as cal
+from calibrant.fitting.held_out import HeldOutCells, fit_copies, try_all
+from calibrant.methods.uncalibrated import unchanged_trial
 from experiments import keep, say, table
 from experiments.bls_scores import FOLDER, is_judged, scored
 from experiments.data import DataMissingError, tasks
@@ -165,17 +169,14 @@ def seen(one: Sample) -> dict[str, float]:
     """All that gates look at, and the losses on new rows."""
     found: dict[str, float] = {}
     n = len(one.y)
+    rows = cal.ScoreTable.from_arrays(one.scores, one.y)
     for deal in range(DEALS if n <= 1000 else 1):
-        auto = cal.AutoCalibrator(random_state=deal).fit(one.scores, one.y)
-        board = auto.leaderboard_
-        if board is None:
-            found |= {f"gain {deal}": 0.0, f"error {deal}": np.inf, "certain": 0.0}
-            continue
-        row = board["BLS"]
-        half_width = (row.gain_high - row.gain_low) / 2.0
-        found[f"gain {deal}"] = row.gain
-        found[f"error {deal}"] = half_width / student.ppf(0.975, max(n - 1.0, 1.0))
-        found["certain"] = float(board["uncalibrated"].certain)
+        held = HeldOutCells.of_table(rows, 5, deal)
+        kept = unchanged_trial(rows, held)
+        gain = kept.log_loss - try_all({"BLS": fit_copies(cal.BLS())}, held)["BLS"].log_loss
+        found[f"gain {deal}"] = held.sample.mean(gain)
+        found[f"error {deal}"] = held.sample.error(gain)
+        found["certain"] = float(kept.certain)
     before = cal.Uncalibrated().fit(one.scores, one.y)
     p = np.clip(before.calibrate(one.scores), 1e-12, 1 - 1e-12)
     test = cal.metrics.calibration_test(one.y, p, replicates=REPLICATES)
@@ -376,6 +377,122 @@ def page(halves: dict[str, pd.DataFrame]) -> str:
     return "\n\n".join(parts)
 
 
+# --- how much BLS counts beside the scores --------------------------------------------------------
+
+#: rows, and samples of each distribution and error with so many
+SHARE_SIZES = {50: 24, 200: 90, 1000: 24}
+#: shares of BLS whose losses are computed; those of others lie on straight lines between them
+SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
+
+
+def _ramp(low: float, high: float) -> Callable[[pd.DataFrame], pd.Series]:
+    return lambda d: ((d["evidence"] - low) / (high - low)).clip(0.0, 1.0)
+
+
+#: the share of BLS, by what a rule sees. *Evidence*: the score test of `HeldOut.evidence`.
+#: How one was chosen, before the half *judge* and the arena's half *report* were run: of the rules
+#: that cost right scores 0.0004 in log loss or less with 200 rows (mean of the half *tune* and of
+#: scores drawn from the arena's models), the one of the largest win rate on the arena's half *tune*
+#: with 200 and 1,000 rows, where it makes no more experiments worse than the gate before
+RULES: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
+    "BLS always": lambda d: d["evidence"] * 0.0 + 1.0,
+    "all or nothing: test at 5 % and gain above 0, or 1.64 SE (before)": lambda d: (
+        ((d["test"] <= 0.05) & (d["gain"] > 0)) | (d["gain"] > 1.64 * d["se"])
+    ).astype(float),
+    "all or nothing: evidence above 1.64": lambda d: (d["evidence"] > 1.64).astype(float),
+    "evidence from 0 to 2": _ramp(0.0, 2.0),
+    "evidence from 0.5 to 2.5": _ramp(0.5, 2.5),
+    "evidence from 0.5 to 3": _ramp(0.5, 3.0),
+    "evidence from 1 to 2": _ramp(1.0, 2.0),
+    "evidence from 1 to 3 (taken)": _ramp(1.0, 3.0),
+    "evidence from 1.28 to 2.28": _ramp(1.28, 2.28),
+    "1 − 1/evidence²": lambda d: (1.0 - d["evidence"].clip(lower=1.0) ** -2).clip(0.0, 1.0),
+}
+RULE_TAKEN = "evidence from 1 to 3 (taken)"
+
+
+def shared(one: Sample) -> dict[str, float]:
+    """What the rules see, and the loss on new rows for each of `SHARES`; of the truth, too."""
+    rows = cal.ScoreTable.from_arrays(one.scores, one.y)
+    held = HeldOutCells.of_table(rows, 5, 0)
+    before = unchanged_trial(rows, held)
+    bls = try_all({"BLS": fit_copies(cal.BLS())}, held, rows)["BLS"]
+    gain = before.log_loss - bls.log_loss
+    test = cal.metrics.calibration_test(
+        one.y, np.clip(one.scores, 1e-12, 1 - 1e-12), replicates=199
+    )
+    found = {
+        "evidence": held.evidence(before, bls), "gain": held.sample.mean(gain),
+        "se": held.sample.error(gain), "test": test.p_value, "truth": loss(one.truth, one.truth),
+    }  # fmt: skip
+    a, b = (logit(np.clip(q, 1e-9, 1 - 1e-9)) for q in (one.new, bls.map(one.new)))
+    for share in SHARES:
+        found[f"share {share}"] = loss(one.truth, expit((1.0 - share) * a + share * b))
+    return found
+
+
+def run_shares(half: str) -> pd.DataFrame:
+    """What rules see of simulated samples, and what shares lose."""
+    found = []
+    for n, samples in SHARE_SIZES.items():
+        for kind in DISTRIBUTIONS[half]:
+            for error in ("right", *ERRORS[half]):
+                for seed in range(samples if error == "right" else samples // 3):
+                    seen_of = shared(simulated(half, kind, error, n, seed))
+                    found.append({"kind": kind, "error": error, "n": n, **seen_of})
+        say(f"{half}: {n} rows")
+    return pd.DataFrame(found)
+
+
+def loss_of_shares(seen_of: pd.DataFrame, share: Array) -> Array:
+    """Losses on new rows, given how much BLS counts in each sample."""
+    losses = seen_of[[f"share {one}" for one in SHARES]].to_numpy()
+    return np.array([np.interp(w, SHARES, row) for w, row in zip(share, losses, strict=True)])
+
+
+def share_figures(seen_of: pd.DataFrame) -> str:
+    """A line for each rule."""
+    rows = []
+    right = seen_of["error"] == "right"
+    for name, rule in RULES.items():
+        share = rule(seen_of).to_numpy()
+        excess = 1e4 * (loss_of_shares(seen_of, share) - seen_of["truth"].to_numpy())
+        cells = []
+        for some in (right, ~right):
+            of_n = [(some & (seen_of["n"] == n)).to_numpy() for n in SHARE_SIZES]
+            cells.append(" / ".join(f"{excess[here].mean():.1f}" for here in of_n))
+        few = (right & (seen_of["n"] == 200)).to_numpy()
+        error = excess[few].std(ddof=1) / np.sqrt(few.sum())
+        rows.append(
+            (name, f"{100 * (share[few] > 0).mean():.0f} %", cells[0], f"{error:.1f}", cells[1])
+        )
+    sizes = " / ".join(f"{n:,}" for n in SHARE_SIZES)
+    columns = (
+        "share of BLS", "right scores changed, 200 rows", f"lost on right scores, {sizes} rows",
+        "± (200 rows)", f"lost on wrong scores, {sizes} rows",
+    )  # fmt: skip
+    return table(columns, rows)
+
+
+SHARE_HEADING = """# How much BLS counts beside the scores
+
+`AutoCalibrator` averages the log-odds of `BLS` and of the scores as they came. Each line is a rule
+for the share of `BLS`, all on the same samples: simulated scores that are right, and scores that
+are wrong in four ways. *Evidence*: by how many standard errors a first step from the scores towards
+`BLS` lowers the log loss of rows held out (the score test). *Lost*: mean log loss on new rows above
+that of the truth, × 10⁻⁴. The rule was chosen by the half *tune* and by the arena's half *tune*:
+of the rules that cost right scores 4 · 10⁻⁴ or less with 200 rows, the one of the largest win rate
+there. The half *judge* was run once, after that.
+
+Made by `python -m experiments.gates --shares`."""
+
+
+def share_page() -> str:
+    """Both halves."""
+    parts = [f"## The half *{half}*\n\n{share_figures(run_shares(half))}" for half in ERRORS]
+    return "\n\n".join([SHARE_HEADING, *parts])
+
+
 DATASETS = """*Default*: `BLS` behind the gate that was taken, as `AutoCalibrator` ships it. All
 tasks and models of a dataset are averaged, so that each dataset counts once. *p*: Wilcoxon's signed
 rank over datasets, two-sided."""
@@ -409,9 +526,16 @@ Made by `python -m experiments.gates`."""
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--half", choices=["tune", "judge"], help="only this half, nothing kept")
+    parser.add_argument("--shares", action="store_true", help="how much BLS counts: minutes")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where parts are kept")
     told = parser.parse_args()
     try:
+        if told.shares:
+            if told.half:
+                say(share_figures(run_shares(told.half)))
+            else:
+                keep("shares.md", share_page())
+            return
         if told.half:
             say(figures(run(told.half, told.folder)))
             return

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import expit, softmax
+from scipy.special import expit, logit, softmax
 from sklearn.model_selection import GroupKFold, RepeatedStratifiedKFold, TimeSeriesSplit
 
 import calibrant as cal
 from calibrant.auto import why as explain
-from calibrant.fitting.held_out import HeldOutCells, Sample, Standing, Trial, choose
+from calibrant.data.score_table import CellColumns
+from calibrant.fitting.held_out import HeldOutCells, Sample, Standing, choose
 from calibrant.solvers.weights import mixture_weights
 from twins import auto as naive
 
@@ -43,18 +44,22 @@ def test_leaderboard_against_plain_loops(weighted):
     auto.fit(s, y, w if weighted else None)
     kinds = {"uncalibrated": cal.Uncalibrated(), "BLS": cal.BLS(), **candidates}
     order = np.concatenate([test for _, test in pairs])
-    log, square, right = {}, {}, {}
+    log, square, right, made = {}, {}, {}, {}
+    weight = w[order].tolist()
     for name, kind in kinds.items():
         p, concordant = [], [0.0, 0.0]
         for train, test in pairs:
-            weight = w[train] if weighted else None
-            held = kind.fit(s[train], y[train], weight).calibrate(s[test])
+            known = w[train] if weighted else None
+            held = kind.fit(s[train], y[train], known).calibrate(s[test])
             p += held.tolist()
             for i, part in enumerate(naive.pairs_in_order(y[test], held, w[test])):
                 concordant[i] += part
+        made[name] = np.array(p)
+        if name == "BLS":
+            share = naive.share(made["uncalibrated"], p, y[order], weight)
+            assert share == 1.0 == pytest.approx(auto.share_)
         log[name], square[name] = naive.losses(y[order], p)
         right[name] = concordant[0] / concordant[1]
-    weight = w[order].tolist()
     for row in auto.leaderboard_.rows:
         expected = naive.mean_and_error(log[row.name], weight)
         assert (row.log_loss, row.log_loss_se) == pytest.approx(expected, rel=1e-9)
@@ -67,7 +72,7 @@ def test_leaderboard_against_plain_loops(weighted):
         assert row.auc == pytest.approx(whole + change, abs=1e-12)
         assert row.auc_change == pytest.approx(right[row.name] - right["uncalibrated"], abs=1e-12)
         assert row.gain_low <= row.gain <= row.gain_high
-    assert auto.chosen_ == naive.taken(log, weight, auto.p_value_)
+    assert auto.chosen_ == naive.taken(made, log, y[order], weight)
     losses = [row.log_loss for row in auto.leaderboard_.rows]
     assert losses == sorted(losses)
 
@@ -299,16 +304,13 @@ def test_only_ratios_of_importance_weights_matter():
 def test_our_own_method_is_not_taken_where_it_does_not_help_itself():
     rng = np.random.default_rng(0)
     n = 400
-    before = rng.random(n)
-    noise = rng.normal(size=n)
-    noise -= noise.mean()
-    luck = {"uncalibrated": before, "BLS": before + 0.001 + noise, "other": before - 0.01}
-    judged = {name: Trial(loss, loss, loss, certain=False) for name, loss in luck.items()}
-    sample = Sample(np.ones(n), np.ones(n))
-    assert sample.mean(luck["BLS"]) > sample.mean(before)  # worse than nothing,
-    behind = luck["BLS"] - luck["other"]
-    assert sample.mean(behind) < 2 * sample.error(behind)  # within two standard errors of the best
-    assert choose(judged, sample)[0] == "other"
+    p = rng.uniform(0.1, 0.9, n)
+    y = (rng.random(n) < expit(logit(p) + 0.5)).astype(int)
+    columns = CellColumns(*(x.astype(float) for x in (1 - y, y, 1 - y, y)))
+    held = HeldOutCells(p, columns, [n], pairs=[(np.arange(0), np.arange(n))])
+    luck = {"uncalibrated": p, "BLS": expit(logit(p) - 0.05), "other": expit(logit(p) + 0.5)}
+    judged = {name: held.trial(q) for name, q in luck.items()}
+    assert choose(judged, held)[0] == "other"
 
 
 def test_folds_of_whole_tables_are_whole():

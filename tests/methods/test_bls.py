@@ -76,7 +76,7 @@ def test_evidences_and_average_equal_the_dense_twin(data):
     s, y, w = data
     c = cal.BLS(monotone=False, classes=[0, 1], weights="counts").fit(s, y, w)
     query = np.concatenate((np.linspace(min(s.min(), 0), max(s.max(), 1), 23), s))
-    p, evidences = naive.average(s, y, w, query)
+    p, evidences, _ = naive.average(s, y, w, query)
     assert np.allclose(c.evidences_, evidences, rtol=1e-10, atol=1e-9)
     average = average_of(c, s, y, w)
     assert np.abs(expit(average(axis_of(c, query))) - p).max() < 1e-8
@@ -156,6 +156,19 @@ def test_probabilities_sum_to_the_events(n, events, kind):
         assert (1 - p if turned else p).sum() == pytest.approx(events, rel=0.003)
 
 
+def test_right_scores_follow_the_noise_of_their_sum_in_part_only():
+    noise, followed = [], []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        s = rng.random(300)
+        y = (rng.random(300) < s).astype(int)
+        noise.append(y.sum() - s.sum())
+        followed.append(cal.BLS().fit(s, y).calibrate(s).sum() - s.sum())
+        wrong = cal.BLS().fit(s**4, y)  # the identity has no weight
+        assert wrong.calibrate(s**4).sum() == pytest.approx(y.sum(), rel=1e-3)
+    assert 0.2 < np.dot(followed, noise) / np.dot(noise, noise) < 0.75
+
+
 def test_rare_events_at_the_top_are_found():
     """Knots at quantiles of all rows end far below them: no line could bend there."""
     s, y = rare(200_000, 100, "steep")
@@ -200,7 +213,7 @@ def test_map_is_within_its_error_of_the_average(n, kind):
         a = np.concatenate((a, np.linspace(-8, 8, 20_001)))
     apart = c.map_.limits(a)[1] - average(a)  # all log-odds are shifted alike to the base rate
     assert np.ptp(apart) <= 2 * c.map_error_ + 1e-9
-    assert c.calibrate(s).mean() == pytest.approx(y.mean(), rel=0.01 if n > 15 else 0.1)
+    assert c.calibrate(s).mean() == pytest.approx(y.mean(), rel=0.01 if n > 15 else 0.15)
     assert len(c.map_.x) < 700
 
 
@@ -267,7 +280,7 @@ def test_scores_of_equal_log_odds_are_one():
     noisy = np.where(np.arange(60) % 2, np.nextafter(s, 1), s)
     c = cal.BLS(monotone=False).fit(noisy, y)
     assert c.n_cells_ == len(np.unique(naive.log_odds(noisy))) < len(np.unique(noisy))
-    _, evidences = naive.average(noisy, y, np.ones(60), s)
+    _, evidences, _ = naive.average(noisy, y, np.ones(60), s)
     assert np.allclose(c.evidences_, evidences, rtol=1e-10, atol=1e-9)
 
 

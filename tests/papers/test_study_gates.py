@@ -30,14 +30,33 @@ def toy(study):
     return pd.DataFrame(rows)
 
 
-def test_the_gate_that_is_taken_is_that_of_the_default(study, toy):
-    """What the study decides from its figures is what AutoCalibrator decides from the rows."""
-    taken = study.GATES[study.GATE_TAKEN](toy)
-    for seed in range(3):
-        for place, error in ((seed, "right"), (3 + seed, "shift .4")):
+def test_the_rule_that_is_taken_is_that_of_the_default(study):
+    """The share that the study gives is the share of AutoCalibrator."""
+    for seed in range(4):
+        for error in ("right", "shift .4"):
             one = study.simulated("tune", "uniform", error, 200, seed)
+            found = pd.DataFrame([study.shared(one)])
+            share = study.RULES[study.RULE_TAKEN](found).to_numpy()
             auto = study.cal.AutoCalibrator().fit(one.scores, one.y)
-            assert (auto.chosen_ == "BLS") == taken[place]
+            assert auto.share_ == pytest.approx(share[0], abs=1e-9)
+            expected = study.loss(one.truth, auto.calibrate(one.new))
+            assert study.loss_of_shares(found, share)[0] == pytest.approx(expected, abs=2e-4)
+
+
+def test_rules_of_shares(study):
+    rows = [
+        {"kind": "uniform", "error": error, "n": n, **study.shared(one)}
+        for n in study.SHARE_SIZES
+        for error in ("right", "shift .4")
+        for seed in range(2)
+        for one in [study.simulated("tune", "uniform", error, n, seed)]
+    ]
+    found = pd.DataFrame(rows)
+    for rule in study.RULES.values():
+        share = rule(found)
+        assert ((share >= 0) & (share <= 1)).all()
+    text = study.share_figures(found)
+    assert all(f"| {name} |" in text for name in study.RULES)
 
 
 def test_samples_are_right_or_wrong_as_they_say(study):
@@ -71,7 +90,7 @@ def test_the_pages_quote_what_the_study_says(root, study):
     line = next(line for line in judged.splitlines() if study.GATE_TAKEN in line)
     always = next(line for line in judged.splitlines() if "BLS always" in line)
     page = (root / "docs" / "understand" / "methods" / "bls.md").read_text(encoding="utf-8")
-    gate = page.partition("**The default is BLS behind")[2].partition("What mattered")[0]
+    gate = page.partition("**The default is BLS beside")[2].partition("What mattered")[0]
     for row, loss in (("mean log loss", r"0(\.\d{4}), "), ("made worse", r"([\d.]+ %)")):
         shown = next(text for text in gate.splitlines() if text.startswith(f"| {row}"))
         for size in (-2, -3):

@@ -31,22 +31,43 @@ def clustered_error(values, weight, cluster):
     return math.sqrt(sum(s * s for s in sums.values()) / (1 - 1 / count)) / total
 
 
-def taken(named_losses, weight, right):
-    """The first unless one is ahead of it, by luck or by a test at 5 %; then the second."""
+def evidence(p, q, y, weight):
+    """The score test: by how many standard errors a step from p to q lowers the log loss."""
+    total = variance = 0.0
+    for pi, qi, yi, wi in zip(p, q, y, weight, strict=True):
+        step = math.log(qi / (1 - qi)) - math.log(pi / (1 - pi))
+        total += wi * (yi - pi) * step
+        variance += wi**2 * pi * (1 - pi) * step**2
+    return total / math.sqrt(variance) if variance > 0 else 0.0
+
+
+def share(*rows):
+    """How much q counts beside p."""
+    return min(max((evidence(*rows) - 1) / 2, 0.0), 1.0)
+
+
+def taken(predictions, named_losses, y, weight):
+    """The best if it is clearly better than the first, or the second if that is so, too, and near
+    the best. Otherwise the second for any share, or the first."""
     means = {name: mean_and_error(loss, weight)[0] for name, loss in named_losses.items()}
     best = min(means, key=means.get)
     first, second = list(named_losses)[:2]
 
-    def ahead(one, other):
+    def counts(name):
+        return share(predictions[first], predictions[name], y, weight)
+
+    def behind(one, other):
         """By how many standard errors."""
-        gain = [b - a for a, b in zip(named_losses[one], named_losses[other], strict=True)]
-        mean, error = mean_and_error(gain, weight)
+        gap = [a - b for a, b in zip(named_losses[one], named_losses[other], strict=True)]
+        mean, error = mean_and_error(gap, weight)
         return 0.0 if one == other or mean <= 0.0 else mean / error
 
-    enough = 0.0 if right <= 0.05 else 1.64
-    if ahead(best, first) <= enough:
-        return first
-    return second if ahead(second, first) > enough and ahead(best, second) <= 2.0 else best
+    def better(name):
+        return behind(first, name) > 1.0 and counts(name) >= 0.5
+
+    if better(best):
+        return second if better(second) and behind(second, best) <= 2.0 else best
+    return second if counts(second) > 0.0 else first
 
 
 def pairs_in_order(y, p, weight):

@@ -204,7 +204,8 @@ def fit(phi, n0, n1, mean, sd):
 
 
 def average(s, y, w, query, power=0.5, moderation=0.25):
-    """The averaged curve at the query, without a monotone step or shift; and the log evidences."""
+    """The averaged curve at the query, without a monotone step or shift; the log evidences; and by
+    Bayes' rule the weight of the members at the identity."""
     data = Data(s, y, w)
     base = np.log((data.n1.sum() + 0.5) / (data.n0.sum() + 0.5))
     evidences, curves, prior = [], [], []
@@ -222,16 +223,20 @@ def average(s, y, w, query, power=0.5, moderation=0.25):
         evidences.append(evidence)
         prior.append(2.0 if name == "near identity" else 1.0)
     evidences = np.array(evidences)
-    weight = np.array(prior) * np.exp(power * (evidences - evidences.max()))
-    return (weight / weight.sum()) @ np.array(curves), evidences
+    prior, ratio = np.array(prior), evidences - evidences.max()
+    weight, by_bayes = (prior * np.exp(k * ratio) for k in (power, 1.0))
+    right = by_bayes[prior > 1].sum() / by_bayes.sum()
+    return (weight / weight.sum()) @ np.array(curves), evidences, right
 
 
 def bls(s, y, w, query):
-    """The average, all log-odds shifted so that the fitted rows have the base rate."""
+    """The average, all log-odds shifted so that the fitted rows have the base rate, unless the
+    scores may be right."""
     s, y, w, query = (np.asarray(v, dtype=float) for v in (s, y, w, query))
-    at_rows, plain = (average(s, y, w, s, moderation=m)[0] for m in (0.25, 0.0))
+    at_rows, _, right = average(s, y, w, s)
+    plain = average(s, y, w, s, moderation=0.0)[0]
     seen, events = w @ y, min(w @ y, w @ (1 - y))
-    wanted = seen + (3 / (3 + events)) ** 2 * (w @ plain - seen)
+    wanted = seen + max((3 / (3 + events)) ** 2, right) * (w @ plain - seen)
 
     def excess(shift):
         return w @ expit(log_odds(at_rows) + shift) - wanted

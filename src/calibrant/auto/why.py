@@ -9,7 +9,7 @@ from typing import Any
 
 from calibrant.data.documents import OUT_OF_FOLD
 from calibrant.data.score_table import ScoreTable
-from calibrant.fitting.held_out import LEVEL, Standing
+from calibrant.fitting.held_out import Standing
 from calibrant.fitting.registry import BEFORE, describe_method
 from calibrant.metrics.measures import SAME_ORDER
 from calibrant.result_tables import (
@@ -24,7 +24,6 @@ from calibrant.result_tables import (
     shown_loss,
     shown_percent,
     shown_value,
-    sure_p,
 )
 
 #: the longest name that a terminal shows whole
@@ -211,18 +210,13 @@ def with_verdict(box: str, said: str, board: Leaderboard | None = None) -> str:
 POINTS = f"the scores are points, which stand for no probability: {BEFORE} is one rate for all"
 #: what is different where labels are probabilities
 SOFT = (
-    "some labels are probabilities, whose noise is not known: no test asks whether the scores are "
-    "right, and only the gain on rows held out counts"
+    "some labels are probabilities, whose noise is not known: what speaks against the scores is "
+    "compared with how much it varies from row to row"
 )
 
 
-def why_refused(
-    board: Leaderboard, scores_are: str = "probabilities", p_value: float | None = None
-) -> str:
-    """Why the scores are kept as they are, or, for points, why all rows get one rate.
-
-    ``p_value`` is that of the test that the scores are right, if there was one.
-    """
+def why_refused(board: Leaderboard, scores_are: str = "probabilities") -> str:
+    """Why the scores are kept as they are, or, for points, why all rows get one rate."""
     others = [row for row in board.rows if row.name != BEFORE]
     best = next((row for row in others if not row.certain), others[0] if others else None)
     no_map = "No map of these scores is better than one rate for all rows"
@@ -232,9 +226,7 @@ def why_refused(
     gained = f"the best candidate, {best.name}, {_gain_in_words(best, board, scores_are)}"
     if best.gain <= 0:
         return f"{kept}: {gained}."
-    if p_value is None or p_value <= LEVEL:
-        return f"{kept}: {gained}, which may be noise."
-    return f"{kept}: nothing shows that they are wrong ({sure_p(p_value)}). Out of fold, {gained}."
+    return f"{kept}: {gained}, which may be noise."
 
 
 def kept_in_words(scores_are: str) -> str:
@@ -259,14 +251,14 @@ def explanation(
     board: Leaderboard,
     refused: str | None,
     scores_are: str,
-    p_value: float | None,
+    share: float = 1.0,
     *,
     useless: bool = False,
 ) -> str:
     """What was chosen, how much it gains, what it does to the ranking, and what else did well.
 
-    If the scores are ``useless``, only what was fitted all the same. ``p_value`` is that of the
-    test that the scores are right, if there was one.
+    If the scores are ``useless``, only what was fitted all the same. ``share`` is how much it
+    counts beside the scores as they came.
     """
     soft = f"{SOFT[:1].upper()}{SOFT[1:]}." if SOFT in board.notes else ""
     before, chosen = board[BEFORE], board.chosen
@@ -279,13 +271,14 @@ def explanation(
         parts = [refused]
     else:
         finite = math.isfinite(chosen.gain) and before.log_loss > 0
-        share = f"{shown_percent(chosen.gain / before.log_loss, 2)}: " if finite else ""
-        gained = _gain_in_words(chosen, board, scores_are, share)
+        part = f"{shown_percent(chosen.gain / before.log_loss, 2)}: " if finite else ""
+        gained = _gain_in_words(chosen, board, scores_are, part)
         name = describe_method(chosen.name)
         parts = [
             f"{name[:1].upper()}{name[1:]} was chosen. On rows it had not seen "
             f"({_held_out(board)}), it {gained}.",
-            _why_all_the_same(before, chosen, p_value),
+            _share_in_words(share),
+            _why_all_the_same(before, chosen),
         ]
     parts.append(_ranking_in_words(chosen))
     if refused is None:
@@ -310,18 +303,25 @@ def why_preferred(board: Leaderboard) -> str:
     )
 
 
-def _why_all_the_same(before: Standing, chosen: Standing, p_value: float | None) -> str:
-    """Why the scores are not kept, where the gain by itself may be noise."""
-    if chosen.gain_low > 0.0 or not math.isfinite(before.log_loss):
+def _share_in_words(share: float) -> str:
+    """How much of the log-odds are the scores as they came, where they count at all."""
+    if share >= 1.0:
         return ""
-    if before.certain:
-        return (
-            "That may be noise, but the scores hold exact 0 or 1, and a single wrong one "
-            "would make the log loss infinite."
-        )
-    if p_value is not None and p_value <= LEVEL:
-        return f"That may be noise, but a test says that the scores are wrong ({sure_p(p_value)})."
-    return "Noise alone is that far ahead in fewer than 5 % of samples." if p_value else ""
+    part = shown_percent(share, 2)
+    return (
+        f"It counts {part}, and the scores as they are the rest, since what speaks against them "
+        "may be noise in part."
+    )
+
+
+def _why_all_the_same(before: Standing, chosen: Standing) -> str:
+    """Why the scores are not kept, where the gain by itself may be noise."""
+    if chosen.gain_low > 0.0 or not math.isfinite(before.log_loss) or not before.certain:
+        return ""
+    return (
+        "That may be noise, but the scores hold exact 0 or 1, and a single wrong one would make "
+        "the log loss infinite."
+    )
 
 
 def _held_out(board: Leaderboard) -> str:

@@ -37,6 +37,7 @@ from calibrant.fitting.folds import (
     split_rows_with_weight,
 )
 from calibrant.fitting.registry import BEFORE, copy_for_tables
+from calibrant.losses import logit
 from calibrant.metrics.intervals import PairedCells
 from calibrant.metrics.point_measures import area, one_class
 from calibrant.metrics.tables import class_tables
@@ -201,6 +202,38 @@ class HeldOut(ABC):
 
         With ``ranks`` they are the scores as they came. Then the AUC over all folds is found, too.
         """
+
+    def slopes(self, before: Trial, after: Trial, by: str) -> tuple[Array, Array]:
+        """How fast the loss of each unit falls on the first step from ``before`` to ``after``; and
+        the variance of this if ``before`` is right, where its mean is 0."""
+        raise NotImplementedError("trials without probabilities have no slopes")
+
+    def evidence(self, before: Trial, after: Trial, by: str = "log_loss") -> float:
+        """How surely the probabilities of ``before`` are wrong in the direction of ``after``.
+
+        The direction was learned on other rows. So where ``before`` is right, the loss neither
+        falls nor rises on average on the first step (this is the score test). The result is by how
+        many standard errors it falls. Their variance is that of labels drawn from ``before``; of
+        rows in groups, and of soft labels, it is that of the sample.
+        """
+        slope, variance = self.slopes(before, after, by)
+        sample = self.sample
+        if sample.cluster is None:
+            error = float(np.sqrt(sample.square @ variance)) / sample.total
+        else:
+            error = sample.error(slope)
+        return sample.mean(slope) / error if error > 0.0 else 0.0
+
+    def share(self, before: Trial, after: Trial, by: str = "log_loss") -> float:
+        """How much ``after`` should count beside ``before``: 0 below one standard error of
+        evidence, 1 from three on, and in proportion between them.
+
+        Exact 0 and 1 are never kept: a single wrong one makes the log loss infinite.
+        """
+        if by == "log_loss" and before.certain and not after.certain:
+            return 1.0
+        count = self.evidence(before, after, by)
+        return float(np.clip((count - KEPT) / (ALONE - KEPT), 0.0, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -367,6 +400,16 @@ class HeldOutCells(HeldOut):
             whole = None if one_class(everything) else area(everything)
         return Trial(p, surprise, square, certain, ordered / pairs if pairs else None, whole)
 
+    def slopes(self, before: Trial, after: Trial, by: str) -> tuple[Array, Array]:
+        cell, positive = self.units
+        p = before.p[cell]
+        old, new = (
+            one.p if by == "brier" else logit(np.clip(one.p, LEAST_P, 1.0 - LEAST_P))
+            for one in (before, after)
+        )
+        step = (new - old)[cell]
+        return (positive - p) * step, p * (1.0 - p) * step * step
+
     def _table(self, values: Array, cells: slice) -> ScoreTable:
         """The table of some cells with other scores."""
         return ScoreTable.from_counts(values, *self.columns.take(cells))
@@ -528,6 +571,17 @@ class HeldOutMatrix(HeldOut):
         certain = bool(p.min(initial=1.0) <= 0.0)
         return Trial(kept, surprise, square, certain, self._area(p, folds), whole)
 
+    def slopes(self, before: Trial, after: Trial, by: str) -> tuple[Array, Array]:
+        p = before.p
+        old, new = (
+            one.p if by == "brier" else np.log(np.maximum(one.p, LEAST_P))
+            for one in (before, after)
+        )
+        step = new - old
+        mean = (p * step).sum(axis=1)
+        own = step[np.arange(len(p)), self.codes]
+        return own - mean, np.maximum((p * step * step).sum(axis=1) - mean**2, 0.0)
+
     def _area(self, p: Array, parts: list[Any]) -> float | None:
         """The AUC within parts, as a mean over the classes. None if there are many classes."""
         if p.shape[1] > FEW_CLASSES:
@@ -558,42 +612,41 @@ def unchanged(matrix: ScoreMatrix) -> Softmax:
 
 #: a candidate replaces our own method only if it is ahead by more standard errors than this
 ERRORS_OVER_OWN = 2.0
-#: the level of the test that the scores are wrong
-LEVEL = 0.05
-#: without that test the best must be ahead of the scores by more standard errors than this, which
-#: noise alone is in 5 % of samples
-ERRORS_AHEAD = 1.64
-#: standard errors by which the best must be ahead of the scores of several classes
-ERRORS_AHEAD_OF_CLASSES = 1.0
+#: standard errors of evidence up to which the scores are kept, and from which on they do not count
+KEPT, ALONE = 1.0, 3.0
+#: what is taken whole, or not at all, needs this share, and a gain of so many standard errors
+HALF, CLEAR = 0.5, 1.0
+#: probabilities are no closer to 0 and 1 than this where their logarithms are compared
+LEAST_P = 2.0**-53
 #: mean losses that differ by this part are equal but for rounding
 ROUNDING = 1e-12
 
 
 def choose(
     trials: Mapping[str, Trial],
-    sample: Sample,
+    held: HeldOut,
     *,
-    p_value: float | None = None,
-    errors: float = ERRORS_AHEAD,
+    partly: bool = False,
     demanding: Collection[str] = (),
     by: str = "log_loss",
 ) -> tuple[str, set[str]]:
     """The candidate that is taken, and those that are as good as the best.
 
-    The first candidate is the scores as they came. They are kept unless the best is ahead of them
-    by more than so many standard ``errors``, or is ahead at all and a test refutes the scores
-    (``p_value`` is that of the test that they are right; None without one).
+    The first candidate is the scores as they came. They are kept unless the best is clearly better:
+    it gains more than one standard error, and would get at least half of the share beside them
+    (`HeldOut.share`). Then the second candidate (our own method) is taken if it is clearly better,
+    too, and at most two standard errors behind the best; else the best. With ``partly`` the second
+    is also taken for any share above 0, since it was drawn towards the scores by this share.
 
-    Otherwise the second candidate (our own method) is taken if it is ahead of the scores by the
-    same rule, and at most two standard errors behind the best. In all other cases the best is
-    taken. A candidate that gives an exact 0 or 1 is taken only if all do: if such rows were right
-    so far, this does not show what a wrong one will cost.
+    A candidate that gives an exact 0 or 1 is taken only if all do: if such rows were right so far,
+    this does not show what a wrong one will cost.
 
     As good as the best is who is behind it by at most one standard error. Candidates that ask more
-    of their users (``demanding``) are taken only if they are ahead by more than two standard errors
-    of what would be taken without them. ``by`` is the loss: "log_loss", or "brier", which no wrong
-    0 or 1 makes infinite, so that these are as good as any probability.
+    of their users (``demanding``) are taken only if they are clearly better than what would be
+    taken without them. ``by`` is the loss: "log_loss", or "brier", which no
+    wrong 0 or 1 makes infinite, so that these are as good as any probability.
     """
+    sample = held.sample
     losses: dict[str, Array] = {name: getattr(trial, by) for name, trial in trials.items()}
     finite = {name for name, loss in losses.items() if np.isfinite(sample.mean(loss))}
     usual = [name for name in losses if name not in demanding]
@@ -601,29 +654,25 @@ def choose(
     good = [name for name in usual if name in finite]
     good = [name for name in good if name not in certain] or good
     first, second, *_ = usual
+
+    def clearly_better(new: str, old: str) -> bool:
+        if old not in finite or (old in certain and new not in certain):
+            return True
+        ahead = standard_errors_behind(losses[old], losses[new], sample)
+        return ahead > CLEAR and held.share(trials[old], trials[new], by) >= HALF
+
     taken, tied = first, set(usual)
     if good:
         best = min(good, key=lambda name: sample.mean(losses[name]))
         behind = {name: standard_errors_behind(losses[name], losses[best], sample) for name in good}
         tied = {name for name, count in behind.items() if count <= 1.0}
-        needed = 0.0 if p_value is not None and p_value <= LEVEL else errors
-
-        def beats_the_scores(name: str) -> bool:
-            if first not in good:
-                return True
-            return standard_errors_behind(losses[first], losses[name], sample) > needed
-
-        if beats_the_scores(best):
-            own = behind.get(second, np.inf) <= ERRORS_OVER_OWN and beats_the_scores(second)
+        if clearly_better(best, first):
+            own = behind.get(second, np.inf) <= ERRORS_OVER_OWN and clearly_better(second, first)
             taken = second if own else best
+        elif partly and held.share(trials[first], trials[second], by) > 0.0:
+            taken = second
     for name in demanding:
-        if name not in finite:
-            continue
-        hopeless = taken not in finite
-        if (
-            hopeless
-            or standard_errors_behind(losses[taken], losses[name], sample) > ERRORS_OVER_OWN
-        ):
+        if name in finite and clearly_better(name, taken):
             taken, tied = name, {name}
     return taken, tied
 

@@ -29,11 +29,11 @@ from calibrant.fitting.base import (
 )
 from calibrant.fitting.folds import FOLDS, deal_by_scores, rows_by_score
 from calibrant.fitting.held_out import (
-    ERRORS_AHEAD_OF_CLASSES,
+    CLEAR,
     HeldOut,
     Sample,
     Trial,
-    choose,
+    standard_errors_behind,
     try_all,
 )
 from calibrant.losses import logit
@@ -1000,8 +1000,8 @@ class HeldOutBlocks(HeldOut):
 
         trials = {**try_all({"temperature": tempered}, self), "fit": trial}
         best = min(trials, key=lambda name: self.sample.mean(trials[name].log_loss))
-        both = {"identity": self.unchanged, best: trials[best]}
-        return choose(both, self.sample, errors=ERRORS_AHEAD_OF_CLASSES)[0]
+        losses = self.unchanged.log_loss, trials[best].log_loss
+        return best if standard_errors_behind(*losses, self.sample) > CLEAR else "identity"
 
 
 def try_strengths(

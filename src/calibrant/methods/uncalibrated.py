@@ -15,8 +15,6 @@ from calibrant.data.score_table import ScoreTable, table_in_rows
 from calibrant.fitting.base import DIRECTIONS, Calibrator
 from calibrant.fitting.folds import FOLDS, split_rows_with_weight
 from calibrant.fitting.held_out import (
-    ERRORS_AHEAD,
-    ERRORS_AHEAD_OF_CLASSES,
     Fit,
     HeldOutCells,
     HeldOutMatrix,
@@ -27,7 +25,6 @@ from calibrant.fitting.held_out import (
     unchanged,
 )
 from calibrant.fitting.registry import BEFORE, to_calibrator
-from calibrant.metrics.tests import chance_that_right
 from calibrant.rules.base import Map
 from calibrant.rules.piecewise import Piecewise
 from calibrant.rules.sigmoids import Identity, Logistic
@@ -155,8 +152,9 @@ def choose_by_gate(rows: Rows, weights: str, name: str, fit: Fit, groups: Any) -
     ``fit`` takes the numbers of the rows to learn from. It returns a function from the numbers of
     other rows to their probabilities. All three are judged by the Brier score, summed over
     several classes: a few rows of one class give a probability of exactly 0 or 1, whose log
-    loss can be infinite. The rule is kept only if it is ahead of both by more than two standard
-    errors. The curve of several classes is one temperature. ``weights`` is as in `Calibrator`.
+    loss can be infinite. The rule is kept only if it is clearly better than what would be kept
+    without it (`choose`). The curve of several classes is one temperature.
+    ``weights`` is as in `Calibrator`.
     """
     several = len(rows.classes) > 2
     counts = np.bincount(rows.codes, minlength=2)
@@ -166,28 +164,13 @@ def choose_by_gate(rows: Rows, weights: str, name: str, fit: Fit, groups: Any) -
     if several:
         matrix = _score_matrix(rows)
         held = HeldOutMatrix(matrix, *split_rows_with_weight(FOLDS, rows, groups, 0), weights)
-        trials, p_value = {BEFORE: held.unchanged()}, None
-        smooth, errors = FACTOR, ERRORS_AHEAD_OF_CLASSES
+        trials, smooth = {BEFORE: held.unchanged()}, FACTOR
     else:
         held = HeldOutCells.of_rows(rows, FOLDS, groups, 0, counts=weights == "counts")
-        trials, p_value = trial_before(rows, weights, held)
-        smooth, errors = SMOOTH, ERRORS_AHEAD
+        trials, smooth = {BEFORE: unchanged_trial(ScoreTable.from_rows(rows), held)}, SMOOTH
     trials |= try_all({smooth: fit_copies(to_calibrator(smooth))}, held)
     trials |= try_all({name: fit}, held, by_rows=True)
-    kept, _ = choose(
-        trials, held.sample, p_value=p_value, errors=errors, demanding=(name,), by="brier"
-    )
-    return kept
-
-
-def trial_before(
-    rows: Rows, weights: str, held: HeldOutCells
-) -> tuple[dict[str, Trial], float | None]:
-    """The trial of scores as they came, and the p-value of the test that they are right."""
-    trial = unchanged_trial(ScoreTable.from_rows(rows), held)
-    grouped = held.sample.cluster is not None
-    p_value = chance_that_right(held.predictions(trial), grouped=grouped, weights=weights)
-    return {BEFORE: trial}, p_value
+    return choose(trials, held, demanding=(name,), by="brier")[0]
 
 
 def _score_matrix(rows: Rows) -> ScoreMatrix:

@@ -563,8 +563,6 @@ def maximum_beyond(x: float) -> float:
 # --- One test of calibration from three, with an exact level --------------------------------------
 
 
-#: where it is only asked whether p is at most 5 %: how many redrawings, and the most single draws
-FEW, FEW_DRAWS = 199, 2_000_000
 #: groups of risk
 GROUPS = 10
 #: a table that is too large to be redrawn cell by cell is redrawn in so many runs of neighbours
@@ -668,31 +666,17 @@ def calibration_test(
     replicates = check_whole("replicates", replicates, 1)
     random = read_generator(random_state)
     given = read_table(y, p, sample_weight, pos_label)
-    return _three_tests(given, weights, replicates, random, EXACT)
-
-
-def chance_that_right(
-    table: ScoreTable, *, grouped: bool = False, weights: str = "importance", seed: int = 0
-) -> float | None:
-    """A quick p-value of `calibration_test`, in steps of ½ %, for tables of any size.
-
-    The scores of the table are probabilities. None where the test cannot tell: of rows that come in
-    groups, of a single prediction for all rows, and of counts that are not whole.
-    """
-    if grouped or len(table) < 2 or (weights == "counts" and not table.is_whole):
-        return None
-    random = np.random.default_rng(seed)
-    return _three_tests(table, weights, FEW, random, FEW_DRAWS).p_value
+    return _three_tests(given, weights, replicates, random)
 
 
 def _three_tests(
-    given: ScoreTable, weights: str, replicates: int, random: np.random.Generator, most_draws: int
+    given: ScoreTable, weights: str, replicates: int, random: np.random.Generator
 ) -> CalibrationTest:
     """The three tests and their combination, with at most so many single draws."""
     table = table_for_test(given, weights)
     if impossible(table):
         return CalibrationTest(0.0, 0.0, 0.0, 0.0, replicates)
-    three = _ThreeStatistics.of(given, table, one_by_one=replicates * len(table) <= most_draws)
+    three = _ThreeStatistics.of(given, table, one_by_one=replicates * len(table) <= EXACT)
     drawn: Iterable[Array] = redrawn_residuals(table, replicates, random)
     if len(three.starts) < len(table):
         drawn = [redraw(CellRows.of(table), three.starts, replicates, random)]

@@ -59,10 +59,8 @@ from calibrant.fitting.base import (
 from calibrant.fitting.fitted import Fitted
 from calibrant.fitting.folds import is_fold_count, soft_cells
 from calibrant.fitting.held_out import (
-    ERRORS_AHEAD_OF_CLASSES,
     HeldOutCells,
     HeldOutMatrix,
-    Sample,
     Trial,
     choose,
     fit_copies,
@@ -87,7 +85,6 @@ from calibrant.metrics.headlines import ClassNames, Face, LabelNames, class_look
 from calibrant.metrics.intervals import PairedCells
 from calibrant.metrics.measures import CLASS_MEASURES, MEASURES, chosen_records
 from calibrant.metrics.tables import class_table, top_table
-from calibrant.metrics.tests import chance_that_right
 from calibrant.reports.kit import (
     Recipe,
     check_output,
@@ -532,7 +529,7 @@ def contest_of_trials(
     trials = {name: replace(trial, seconds=0.0) for name, trial in trials.items()}
     sample = held.sample
     predictions = {name: held.predictions(trial) for name, trial in trials.items()}
-    chosen, tied = data.choice(trials, sample, predictions[BEFORE])
+    chosen, tied = choose(trials, held)
     single = len(trials) == 2
     if single:
         _, chosen = trials
@@ -669,10 +666,6 @@ class SeveralClasses(ReportData):
                 f"{list(made.classes)[:20]}."
             )
         return made.predict_proba(matrix.scores)
-
-    def choice(self, trials: Mapping[str, Trial], sample: Sample, before: Any) -> Any:
-        """The name of the method that is taken, and of those as good as the best."""
-        return choose(trials, sample, errors=ERRORS_AHEAD_OF_CLASSES)
 
     def distinct(self, trial: Trial, prediction: Any) -> int:
         """How many different probabilities a method gives."""
@@ -886,10 +879,6 @@ class TwoClasses(ReportData):
                 f"here. Pass pos_label={theirs!r}."
             )
         return made.map(held.scores)
-
-    def choice(self, trials: Mapping[str, Trial], sample: Sample, before: Any) -> Any:
-        right = chance_that_right(before, grouped=sample.cluster is not None)
-        return choose(trials, sample, p_value=right)
 
     def distinct(self, trial: Trial, prediction: Any) -> int:
         if trial.map is None:

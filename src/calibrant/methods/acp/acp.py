@@ -75,10 +75,11 @@ class ACP(LocalCalibrator):
         Adds 1 or ½ of each class to every bin, so that 0 and 1 are never returned.
     gate : {"auto", True, False}, default="auto"
         Whether bins are used only if they help. On rows held out (5 folds) their Brier score must
-        be better than that of the scores, and than that of `BLS`, by more than two standard errors.
-        Otherwise the scores or the curve of BLS are kept. The gate needs the intervals of the rows
-        of the fit. "auto" judges where they are known: `CalibratedClassifier` computes them, and
-        `fit` takes them. True refuses a fit without them. False is the paper's method.
+        be clearly better than that of the scores, and than that of `BLS`: by a standard error, with
+        two that speak for it. Otherwise the scores or the curve of BLS are kept. The gate needs the
+        intervals of the rows of the fit. "auto" judges where they are known: `CalibratedClassifier`
+        computes them, and `fit` takes them. True refuses a fit without them. False is the paper's
+        method.
     weights : {"importance", "counts"}, default="importance"
         See `Calibrator`.
     pos_label : label, default: the larger class

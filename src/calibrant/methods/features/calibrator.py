@@ -17,7 +17,7 @@ from calibrant.array_types import Array, Flags, Index
 from calibrant.data.attributes import Attribute, Schema
 from calibrant.data.door import Limit, Number, OneOf, Rows
 from calibrant.data.scale import ScoreScale
-from calibrant.data.score_table import row_sizes
+from calibrant.data.score_table import ScoreTable, row_sizes
 from calibrant.errors import AdviceWarning, InputError, caller_level, import_extra
 from calibrant.fitting.base import WEIGHTS, LocalCalibrator, ReadsFeatures
 from calibrant.fitting.folds import FOLDS, CvLimit
@@ -35,7 +35,7 @@ from calibrant.methods.features.rule import (
     sum_of_leaves,
 )
 from calibrant.methods.splines.bls import BLS
-from calibrant.methods.uncalibrated import SMOOTH, fit_score_map, trial_before
+from calibrant.methods.uncalibrated import SMOOTH, fit_score_map, unchanged_trial
 from calibrant.result_tables import rows_in_words, shown_loss
 from calibrant.rules.base import RowInputs
 from calibrant.solvers.logistic import LogisticProblem, Prior
@@ -44,8 +44,8 @@ from calibrant.solvers.logistic import LogisticProblem, Prior
 FEATURES = "features"
 #: with more rows than this, a single part of this size is held out
 MANY_ROWS, HELD_PART = 200_000, 0.25
-#: folds, the trials of the scores and of the curve on them, and the p-value that scores are right
-Judged = tuple[HeldOutCells, Mapping[str, Trial], float | None]
+#: folds, and the trials of the scores and of the curve on them
+Judged = tuple[HeldOutCells, Mapping[str, Trial]]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -55,8 +55,9 @@ class FeatureCalibrator(ReadsFeatures, LocalCalibrator):
     A score can be right on average and wrong for a group of rows: too high for one region, too low
     for new customers. Small trees find such groups by the columns given, at every level of the
     score (multicalibration, as MCGrad does it). The result is judged on rows that were held out.
-    The trees are used only if they are ahead of the scores and of a smooth curve (`BLS`) by more
-    than two standard errors. Otherwise the curve or the scores are kept; ``kept_`` says which.
+    The trees are used only if they are clearly better than the scores and a smooth curve (`BLS`):
+    they gain more than one standard error, and two speak for them. Otherwise the curve or the
+    scores are kept; ``kept_`` says which.
 
     Needs LightGBM to fit: ``pip install 'calibrant[features]'``. What was fitted is saved, loaded
     and applied without it.
@@ -198,7 +199,7 @@ class FeatureCalibrator(ReadsFeatures, LocalCalibrator):
         rows = self._read(scores, y, sample_weight)
 
         def judge() -> Judged | None:
-            """The folds, the scores and the curve on them, and whether the scores are right."""
+            """The folds, and the scores and the curve on them."""
             if np.bincount(rows.codes, minlength=2).min() < 2:
                 return None
             cv = self.cv
@@ -206,9 +207,9 @@ class FeatureCalibrator(ReadsFeatures, LocalCalibrator):
                 cv = HELD_PART if len(rows.codes) > MANY_ROWS else FOLDS
             counts = self.weights == "counts"
             held = HeldOutCells.of_rows(rows, cv, groups, int(self.random_state), counts=counts)
-            trials, right = trial_before(rows, self.weights, held)
+            before = unchanged_trial(ScoreTable.from_rows(rows), held)
             curve = try_all({SMOOTH: fit_copies(BLS())}, held, keep_maps=True)
-            return held, trials | curve, right
+            return held, {BEFORE: before, **curve}
 
         return self._fit_rows(rows, features, judge)
 
@@ -326,8 +327,9 @@ class FeatureTrial:
     round_losses : tuple of float
         The mean log loss after 0, 1, 2 … rounds.
     folds : int
-    right : float or None
-        The p-value of the test that the scores as they came are right.
+    kept : {"features", "BLS", "uncalibrated"}
+        What to keep: trees only if they are clearly better than what would be kept without them,
+        and the curve only if it is clearly better than the scores (`choose`).
     """
 
     held: Index
@@ -336,7 +338,7 @@ class FeatureTrial:
     rounds: int
     round_losses: tuple[float, ...]
     folds: int
-    right: float | None = None
+    kept: str = BEFORE
 
     @classmethod
     def of(cls, whole: Growth, scores: Array, judged: Judged, rounds: int | None) -> FeatureTrial:
@@ -345,7 +347,7 @@ class FeatureTrial:
         Several folds are their own parts, for which the others choose the number of rounds; a
         single one is halved.
         """
-        held, trials, right = judged
+        held, trials = judged
         growths = []
         for (train, test), curve in zip(held.pairs, trials[SMOOTH].maps, strict=True):
             growths.append(growth := whole.without(test, train))
@@ -360,28 +362,19 @@ class FeatureTrial:
         logits, best, losses = rounds_held_out(
             growths, whole.positive[test], held.sample.weight, part, rounds
         )
-        kept = {
+        all_three = {
             name: replace(trials[name], map=None, fitted=None, maps=()) for name in (BEFORE, SMOOTH)
         }
-        kept[FEATURES] = held.trial(sigmoid(logits))
-        return cls(test, held.sample, kept, best, losses, held.folds, right)
+        kept = choose(all_three, held)[0]
+        all_three[FEATURES] = held.trial(sigmoid(logits))
+        if best:
+            kept = choose(all_three, held, demanding={FEATURES})[0]
+        return cls(test, held.sample, all_three, best, losses, held.folds, kept)
 
     def gain(self, before: str, after: str, level: float = 0.95) -> tuple[float, float, float]:
         """By how much ``after`` lowers the log loss of ``before``, with the interval."""
         old, new = self.judged[before], self.judged[after]
         return self.sample.gain(old.log_loss, new.log_loss, level)
-
-    @property
-    def kept(self) -> str:
-        """What to keep: trees only if they are ahead of scores and curve by two standard errors.
-
-        The curve, in turn, is kept only if the scores are found wrong, as `AutoCalibrator` does.
-        """
-        judged = dict(self.judged)
-        if not self.rounds:
-            del judged[FEATURES]
-        demanding = {FEATURES} & set(judged)
-        return choose(judged, self.sample, p_value=self.right, demanding=demanding)[0]
 
 
 #: this many rounds in a row may fail to help
@@ -619,7 +612,7 @@ def _choice_in_words(fitted: FeatureCalibrator) -> str:
         f"The columns do not help beyond noise, so {words}. {where}, trees on the "
         f"columns would {'gain' if gain >= 0 else 'lose'} {shown_loss(abs(gain))} in log loss "
         f"(95 % interval of the gain {shown_loss(low)} to {shown_loss(high)}). They are used only "
-        f"if they are ahead by more than two standard errors. Log loss: {figures}."
+        f"if they are clearly better, beyond noise. Log loss: {figures}."
     )
 
 

@@ -72,9 +72,9 @@ class SimilarityBinning(ReadsFeatures, LocalCalibrator):
         Show a bar while neighbours are searched.
     gate : bool, default=True
         Whether neighbours are used only if they help. On rows held out (5 folds) their Brier score
-        must be better than that of the scores, and than that of `BLS` (of several classes:
-        `Temperature`), by more than two standard errors. Otherwise the scores, the curve of BLS or
-        the temperature are kept. The paper's method is ``gate=False``.
+        must be clearly better than that of the scores, and than that of `BLS` (of several classes:
+        `Temperature`): by a standard error, with two that speak for it. Otherwise the scores, the
+        curve of BLS or the temperature are kept. The paper's method is ``gate=False``.
     weights, pos_label, classes : see `Calibrator`
 
     Attributes

@@ -120,8 +120,10 @@ class BLS(Calibrator):
         p = Σ w·σ(b + (f − b)/√(1 + moderation·πv/8)).
 
     At last all log-odds are shifted alike, so that the probabilities of the fitted rows sum to the
-    number of positives. With fewer than 30 events (rows of the rarer class) the members have a say
-    in that sum: one positive in 300,000 rows gives a sum of about 1.05, none about 0.1.
+    number of positives. The members have a say in that sum as far as the scores may be right (by
+    the weight of the two members at the identity where power is 1), since an exact sum would follow
+    the noise of the labels, too. They also have a say with fewer than 30 events (rows of the rarer
+    class): one positive in 300,000 rows gives a sum of about 1.05, none about 0.1.
 
     The map goes on for 3 log-odds beyond the outermost scores (for margins: one range), and is flat
     from there. It is never 0 or 1. Ties are never split. The members do not care which class is
@@ -203,7 +205,9 @@ class BLS(Calibrator):
         size = float(np.abs(a).max()) or 1.0  # widths could overflow
         kept = few_knots((a / size).tolist(), v.tolist(), MAP_ERROR / 2)
         drawn_at = in_blocks(lambda part: interpolate(part, a[kept], v[kept]), places)
-        shift = shift_to_rate(drawn_at, table.weight / table.total, expected_rate(average))
+        at_identity = np.array([fit.name in PRIOR for fit in fits])
+        rate = expected_rate(average, right=float(_member_weights(fits, 1.0)[at_identity].sum()))
+        shift = shift_to_rate(drawn_at, table.weight / table.total, rate)
         v = np.clip(v + shift, -MOST_ODDS, MOST_ODDS)
         kind = "logit" if axis.on_logit else "score"
         drawn: Map = Piecewise.linear(a[kept], v[kept], kind, "logit")
@@ -529,17 +533,19 @@ def isotonic_log_odds(a: Array, v: Array, cells: AxisCells) -> Array:
     return np.maximum.accumulate(np.repeat(block, sizes))
 
 
-def expected_rate(average: MemberAverage) -> float:
+def expected_rate(average: MemberAverage, right: float) -> float:
     """The mean probability that the map is to have on the fitted rows.
 
-    With many events (rows of the rarer class) it is the share of positives. With few, what the
-    members say (without moderation) counts as well: so no event does not mean a probability of 0.
+    Where the scores are wrong, it is the share of positives. That share is noisy, so what the
+    members say (without moderation) counts as far as the scores may be ``right``, a probability.
+    With few events (rows of the rarer class) it counts as well: so no event does not mean a
+    probability of 0.
     """
     cells = average.cells
     n = cells.n0 + cells.n1
     seen, events = float(cells.n1.sum()), float(min(cells.n0.sum(), cells.n1.sum()))
     said = float(n @ expit(average._replace(moderation=0.0)(cells.a)))
-    share = (PSEUDO_EVENTS / (PSEUDO_EVENTS + events)) ** 2
+    share = max((PSEUDO_EVENTS / (PSEUDO_EVENTS + events)) ** 2, right)
     return (seen + share * (said - seen)) / float(n.sum())
 
 

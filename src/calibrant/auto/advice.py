@@ -647,7 +647,7 @@ def _same_means(kept: Any, model: Any, rows: Array) -> bool:
 
 
 def _same_leaves(kept: Any, model: Any, rows: Array) -> bool:
-    """Whether the rows fill the leaves of the tree as its training rows did."""
+    """Whether each leaf of the tree holds as many of these rows as it held training rows."""
     if kept.n_node_samples[0] != len(rows) or kept.node_count < 3:
         return False
     filled = np.bincount(kept.apply(rows.astype(np.float32)), minlength=kept.node_count)

@@ -21,6 +21,7 @@ from calibrant.auto.why import (
     SOFT,
     Leaderboard,
     explanation,
+    kept_in_words,
     why_refused,
     why_too_few,
     with_verdict,
@@ -555,13 +556,13 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         A smooth curve (BLS) was chosen
         """
         check_is_fitted(self)
+        falling = getattr(self, "direction_", "rising") == "falling"
         if isinstance(self.look_, ClassLook):
             known = names if isinstance(names, ClassNames) else ClassNames.of(self.classes_)
             first = self.look_.headline(known)
         else:
             labels = names if isinstance(names, LabelNames) else None
             labels = labels or LabelNames.of(self.classes_, self.pos_label_)
-            falling = self.direction_ == "falling"
             first = self.look_.headline(labels._replace(face="check") if falling else labels)
             if falling and self.refused_ is not None and self.score_range_ is not None:
                 came = ScoreScale(self.score_range_.low, self.score_range_.high)
@@ -572,6 +573,8 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
             return f"{first} {self.refused_}".strip()
         known_of_scores = (self.refused_, self.scores_are_, self.p_value_)
         choice = explanation(self.leaderboard_, *known_of_scores, useless=self.look_.unproven)
+        if falling:
+            choice = choice.replace(kept_in_words("probabilities"), "So read, they are kept", 1)
         columns = features_in_words(self.calibrator_) if self._by_features else ""
         return f"{first} {choice} {columns}".strip()
 

@@ -229,7 +229,7 @@ def _long_floats_as_doubles(array: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def _to_doubles(array: NDArray[Any], name: str) -> Array:
-    """An object array of numbers as float64, if they fit."""
+    """An object array of numbers as float64. Numbers beyond all doubles are refused."""
     try:
         with np.errstate(over="ignore"):  # they are refused below
             floats = array.astype(np.float64)
@@ -447,15 +447,15 @@ def to_narwhals(values: Any, *, series: bool = False) -> Any:
         opened = nw.from_native(values, allow_series=series, pass_through=True)
     except nw.exceptions.DuplicateError:
         native: Any = getattr(values, "column_names", None) or getattr(values, "columns", ())
-        _refuse_repeated(list(native))
+        _refuse_repeated_columns(list(native))
         raise  # pragma: no cover - narwhals has seen what we have not
     if isinstance(opened, nw.LazyFrame) and opened.implementation.is_spark_like():
-        _refuse_repeated(list(values.columns))
+        _refuse_repeated_columns(list(values.columns))
     return opened
 
 
-def _refuse_repeated(names: Sequence[Any]) -> None:
-    """Refuse columns of one name."""
+def _refuse_repeated_columns(names: Sequence[Any]) -> None:
+    """Refuse several columns of the same name."""
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
         shown = ", ".join(map(repr, twice[:8]))

@@ -260,7 +260,8 @@ def combine_segment_columns(
 
 
 def _check_column(segments: Any) -> NDArray[Any]:
-    """A column of segments as an array, which must hold text or whole numbers and no gaps."""
+    """A column of segments as an array. Anything but text or whole numbers without gaps is
+    refused."""
     column = to_column(segments, "segments")
     if column.ndim != 1:
         raise InputError(

@@ -373,7 +373,8 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
         return self
 
     def _in_rows(self, table: ScoreTable) -> ScoreTable:
-        """The table with its weights in units of rows; ``weights`` says what they mean."""
+        """The table with its weights in units of rows. The parameter ``weights`` says what they
+        mean."""
         return score_table.table_in_rows(table, self.weights)
 
     @abstractmethod

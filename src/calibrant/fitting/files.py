@@ -31,6 +31,7 @@ from calibrant.fitting.fitted import (
     FORMAT,
     OLD_FORMAT,
     Fitted,
+    FittedCalibrator,
     name_type,
     to_fitted_value,
 )
@@ -38,7 +39,7 @@ from calibrant.outputs import find_target, write_whole
 
 
 def save(
-    calibrator: Any,
+    calibrator: FittedCalibrator,
     path: str | os.PathLike[str],
     *,
     period: Any = None,
@@ -322,7 +323,7 @@ def _read_array(content: bytes, filename: str) -> NDArray[Any]:
 PER_LINE = 5
 
 
-def to_json(calibrator: Any) -> str:
+def to_json(calibrator: FittedCalibrator) -> str:
     """The calibrator as JSON: the text of the file that `save` writes.
 
     Parameters

@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -553,6 +553,14 @@ def map_of(calibrator: Any) -> Map:
         "calibrator must be a fitted calibrator, what load returns, or a map, but "
         f"{name_type(calibrator)} came. Fit one, or read its file with calibrant.load."
     )
+
+
+class FittedCalibrator(Protocol):
+    """What `save` takes: a fitted calibrator, or a `Fitted` itself."""
+
+    def to_fitted(self) -> Fitted:
+        """The calibrator as a plain value."""
+        ...
 
 
 def to_fitted_value(calibrator: Any) -> Fitted | None:

@@ -302,8 +302,8 @@ def _deal_by_label(k: int, rows: Rows) -> list[Pair]:
 def deal_soft_labels(rows: Rows, k: int, seed: int) -> list[Pair]:
     """k folds, to which rows with soft labels are dealt at random.
 
-    Rows with labels of ½ and more are dealt by themselves. The folds do not depend on the order of
-    the rows.
+    Rows with labels of ½ and more are dealt separately from the others. The folds do not depend on
+    the order of the rows.
     """
     keys = (rows.scores, rows.share, rows.weight, rows.positive)  # the last one goes first
     order = np.lexsort([key for key in keys if key is not None])

@@ -194,7 +194,8 @@ class ModelFits:
 
     @property
     def on_fold(self) -> bool:
-        """Whether the rows that a split holds out are its model's evaluation set."""
+        """Whether ``eval_set="fold"`` was passed: the rows that a split holds out are its model's
+        evaluation set."""
         value = self.given.get("eval_set")
         return isinstance(value, str) and value == FOLD
 
@@ -479,6 +480,20 @@ def _refuse_pairs(model: Any) -> None:
         steps = getattr(inner, "steps", None)
         inside = getattr(inner, "best_estimator_", getattr(inner, "estimator", None))
         inner = steps[-1][1] if steps else inside
+
+
+def last_model(model: Any, X: Any = None) -> tuple[Any, Any]:
+    """The model at the end of pipelines and searches, and the rows X (if given) as that model gets
+    them."""
+    while True:
+        if hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        elif hasattr(model, "steps"):
+            if X is not None and len(model.steps) > 1:
+                X = model[:-1].transform(X)
+            model = model.steps[-1][1]
+        else:
+            return model, X
 
 
 def score_method(model: Any, method: Method) -> str | None:

@@ -34,6 +34,7 @@ from calibrant.data.score_table import weight_in_rows
 from calibrant.errors import CalibrationWarning, InputError, ParameterError, caller_level
 from calibrant.fitting.base import WEIGHTS
 from calibrant.fitting.model_scores import (
+    last_model,
     model_scores,
     refuse_array_api,
     take_rows,
@@ -799,10 +800,7 @@ def boosting_score(model: Any, X: Any) -> Array:
     >>> boosting_score(model, X[:2]).round(3).tolist()
     [-3.399, -3.73]
     """
-    booster = model  # or the last step of a pipeline, or the best model of a search
-    while getattr(booster, "steps", None) or hasattr(booster, "best_estimator_"):
-        steps = getattr(booster, "steps", None)
-        booster = steps[-1][1] if steps else booster.best_estimator_
+    booster, _ = last_model(model)
     if not isinstance(booster, AdaBoost | AdaBoostClassifier):
         raise InputError(
             "model must be a fitted AdaBoost, or an AdaBoostClassifier of scikit-learn, possibly "

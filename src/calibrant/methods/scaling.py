@@ -50,7 +50,7 @@ from calibrant.solvers.softmax import (
     fit_softmax,
     fit_temperature,
     forms_hessian,
-    objective,
+    softmax_objective,
     softmax_row_losses,
 )
 from calibrant.solvers.weights import mixture_weights
@@ -812,7 +812,9 @@ class AffineFit:
             return fit_softmax(problem, self.identity)
         warm = self.best_temperature(self.source) if start is None else start
         starts = [self.identity, self.unchanged, warm]
-        return fit_softmax(problem, min(starts, key=lambda theta: objective(problem, theta)))
+        return fit_softmax(
+            problem, min(starts, key=lambda theta: softmax_objective(problem, theta))
+        )
 
     def best_temperature(self, source: Source) -> Array:
         """The θ of the best temperature. Without rows, that of the identity."""

@@ -437,7 +437,7 @@ class _Scale(NamedTuple):
         return in_blocks(of, scores)
 
     def coefficients(self, theta: Array) -> tuple[float, float, float]:
-        """c, a, b for z from those for 1, x and x² − 1."""
+        """The coefficients c, a, b of 1, z and z², from those of 1, x and x² − 1."""
         level, slope, bend = (float(t) for t in theta)
         m, s = self.mean, self.sd
         b = bend / s / s

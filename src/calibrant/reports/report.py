@@ -460,8 +460,9 @@ class Contest:
 
     @property
     def aucs(self) -> tuple[float | None, float | None] | None:
-        """The AUC within folds before and after; None for maps that were made before."""
-        if not self.board.folds:
+        """The AUC within folds before and after; None for maps that were made before, and for the
+        scores as they are, which are the same in all folds."""
+        if not self.board.folds or self.chosen == BEFORE:
             return None
         return self.board[BEFORE].scores_auc, self.board.chosen.auc
 
@@ -811,11 +812,14 @@ class TwoClasses(ReportData):
 
     @property
     def before(self) -> str:
-        scale = self.table.scale
+        scale, falling = self.table.scale, self.direction == "falling"
         if scale.kind == "points":  # which stand for no probability
             return ONE_RATE
-        known = scale.turned if self.direction == "falling" else AS_THEY_ARE
-        return f"{known} (divided by 100)" if scale.kind == "percentages" else known
+        if scale.kind == "percentages":
+            return f"({scale.turned}) / 100" if falling else f"{AS_THEY_ARE} (divided by 100)"
+        if not falling:
+            return AS_THEY_ARE
+        return scale.turned if scale.probabilities else f"sigmoid of {scale.turned}"
 
     # --- judging --------------------------------------------------------------------------------
 

@@ -333,7 +333,7 @@ def _least_squares(r: Array, code: Array, weights: Array) -> Array:
     order = singled_out(code)
     if order is not None:
         return _of_one_vs_rest(_project_on_simplex, r, order, weights)
-    size = block_size(*code.shape)
+    size = rows_to_combine(*code.shape)
     return _by_blocks(r, len(code), size, SimplexQuadratic(code, weights).solve)
 
 
@@ -355,7 +355,7 @@ def _of_one_vs_rest(
     solve: Callable[[Array, Array], Array], r: Array, order: Index, weights: Array
 ) -> Array:
     """The rows that ``solve`` gives, with columns brought into the order of the classes first."""
-    own, size = weights[order][:, None], block_size(1, 2 * len(order))
+    own, size = weights[order][:, None], rows_to_combine(1, 2 * len(order))
     return _by_blocks(r, len(order), size, lambda block: solve(block[order], own))
 
 
@@ -401,7 +401,7 @@ def _coupling(r: Array, code: Array, weights: Array) -> Array:
     if order is not None:
         return _of_one_vs_rest(_couple_one_vs_rest, r, order, weights)
     likelihood, p = _Likelihood(code, weights), _least_squares(r, code, weights)
-    size, left = block_size(*code.shape), np.arange(len(r))
+    size, left = rows_to_combine(*code.shape), np.arange(len(r))
     for at, rounds in enumerate(ROUNDS):
         later = []
         for begin in range(0, len(left), size):
@@ -483,7 +483,7 @@ class _Likelihood:
 
     def sums(self, p: Array) -> tuple[Array, Array]:
         """Σp over the positive classes of each column, and over its negative ones: A and B."""
-        return product(self.plus, p), product(self.minus, p)
+        return matrix_product(self.plus, p), matrix_product(self.minus, p)
 
     def fits_exactly(self, r: Array, p: Array) -> Flags:
         """Flags of the rows where every column gets exactly the r that it asks for, so that no p
@@ -504,18 +504,20 @@ class _Likelihood:
         i, j = np.tril_indices(self.k)
         if self.pairs:
             share = a / s
-            v = product(self.signs, self.n * (share - r))
-            curve = product(self.both, self.n * share * (b / s))
+            v = matrix_product(self.signs, self.n * (share - r))
+            curve = matrix_product(self.both, self.n * share * (b / s))
             curve += self.total * (p[i] * p[j])
-            gain = product(self.plus_t, self.n * r) + product(self.minus_t, self.n * (1.0 - r))
+            gain = matrix_product(self.plus_t, self.n * r) + matrix_product(
+                self.minus_t, self.n * (1.0 - r)
+            )
             return v, self._step(curve, v, RIDGE * self.total), _ratio(gain, gain + v)
         from_a, from_b = self.n * r / a, self.n * (1.0 - r) / b
-        gain = product(self.plus_t, from_a) + product(self.minus_t, from_b)
-        loss = product(self.part_t, self.n / s)
+        gain = matrix_product(self.plus_t, from_a) + matrix_product(self.minus_t, from_b)
+        loss = matrix_product(self.part_t, self.n / s)
         v = p * (loss - gain)
-        curve = product(self.own, from_a / a) + product(self.other, from_b / b)
+        curve = matrix_product(self.own, from_a / a) + matrix_product(self.other, from_b / b)
         if not self.full:  # else it is just what fixes the scale
-            curve += self.total - product(self.both, self.n / s**2)
+            curve += self.total - matrix_product(self.both, self.n / s**2)
         curve *= p[i] * p[j]
         small = np.maximum(v, 0.0) + RIDGE * self.total * (p * p + 1e-30)
         return v, self._step(curve, v, small), _ratio(gain, loss)
@@ -623,12 +625,12 @@ PIVOT = 1e-10
 PIVOTS = 200
 
 
-def block_size(classes: int, columns: int) -> int:
+def rows_to_combine(classes: int, columns: int) -> int:
     """The number of rows to combine at once."""
     return max(1, BLOCK // (6 * columns + 3 * classes * classes))
 
 
-def product(matrix: Any, rows: Array) -> Array:
+def matrix_product(matrix: Any, rows: Array) -> Array:
     """matrix @ rows, on one thread; the matrix may be sparse."""
     if not isinstance(matrix, np.ndarray):
         return np.asarray(matrix @ rows)
@@ -757,8 +759,8 @@ class SimplexQuadratic:
 
     def solve(self, r: Array) -> Array:
         """The p (k, rows) that minimises the quadratic for each r (columns, rows)."""
-        triangle = product(self.linear, r)
-        triangle += product(self.square, r * r)
+        triangle = matrix_product(self.linear, r)
+        triangle += matrix_product(self.square, r * r)
         triangle += self.constant
         full = symmetric_matrices(triangle, self.k)
         rows = r.shape[1]

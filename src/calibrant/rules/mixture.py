@@ -242,7 +242,7 @@ def _profile_of(member: Map, on_logit: bool) -> _Profile:
 
 
 def _probe_points(member: Map, on_logit: bool) -> Array:
-    """Points so close together that a smooth member hardly bends between them."""
+    """Points so close together that a smooth member is almost straight between two of them."""
     if on_logit:
         return GRID
     slopes = [c for _, c in member.terms if c] if isinstance(member, Logistic) else []

@@ -191,7 +191,8 @@ class Piecewise(Map):
         return sigmoid(self.x) if self.input == "logit" else self.x
 
     def lowered(self, axis: MapInput) -> Node:
-        """A table of steps or of lines; values on the scale of logits go through the sigmoid."""
+        """The node of a table of steps or of lines. Values that are logits go through the
+        sigmoid."""
         if self.is_step:
             low = self.pieces.low
             values = sigmoid(low) if self.output == "logit" else low

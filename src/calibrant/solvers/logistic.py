@@ -151,7 +151,7 @@ class LogisticProblem(NamedTuple):
     def descend(
         self, begin: LogisticPoint, cone: Array | None = None, max_steps: int = 200
     ) -> Descent[LogisticPoint]:
-        """Newton's descent from a point; with a ``cone``, within cone·θ ≥ 0."""
+        """Newton's descent from a point. With a ``cone`` it stays where cone·θ ≥ 0."""
         return descend(self.at, begin, lambda here: here.step(cone), self.total, max_steps)
 
     def least(self, *starts: Array, cone: Array | None = None) -> LogisticPoint:

@@ -269,7 +269,7 @@ def _product(
     return result
 
 
-def objective(problem: SoftmaxProblem, theta: Array) -> float:
+def softmax_objective(problem: SoftmaxProblem, theta: Array) -> float:
     """The value that `fit_softmax` minimises, at θ."""
     away = theta - problem.centre
     loss = 0.5 * float((problem.strength * away * away).sum())

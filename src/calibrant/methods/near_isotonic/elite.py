@@ -651,7 +651,7 @@ class FusedPoints:
         self.x, self.w, self.z = x, w, z
 
     def largest_lambda(self, mu: float) -> float:
-        """λ_max, from which on there is one step."""
+        """λ_max: from there on, the fit is a single step."""
         return float(fused_lambda(self.w, self.z, mu))
 
     def best_fit(self, lam: float, mu: float, before: PathFit | None, tol: float) -> PathFit:
@@ -681,7 +681,7 @@ class Curves:
         self.ends: Index = np.array([0, len(x) - 1])
 
     def largest_lambda(self, mu: float) -> float:
-        """λ_max, from which on the curve is one parabola."""
+        """λ_max: from there on, the curve is a single parabola."""
         hess, grad = normal_equations(self.x, self.w, self.z, self.ends)
         p = curve_values(self.x, self.ends, least_squares(hess, grad))
         return float(

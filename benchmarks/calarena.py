@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 from pathlib import Path
 
@@ -27,9 +26,6 @@ from benchmarks.harness import RESULTS
 ROOT = Path(__file__).resolve().parent.parent
 #: the folder of the published results, and the files of what comes out
 NAME, TABLE = "calarena", "arena_calarena"
-#: the page that quotes the table, and its mark there
-PAGE = ROOT / "docs" / "evidence" / "arena.md"
-BLOCK = re.compile(r"(<!-- calarena -->\n).*?(<!-- end -->)", re.DOTALL)
 #: benchmarks with a file of published results, and the kind of their tasks
 PUBLISHED = {
     "tabrepo-binary": "binary",
@@ -231,8 +227,6 @@ def main() -> int:
         return 2
     found.to_csv(RESULTS / f"{TABLE}.csv", index=False, float_format="%.4f", lineterminator="\n")
     text = orders_page(found)
-    page = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(BLOCK.sub(rf"\1\n{orders_table(found)}\n\n\2", page), encoding="utf-8")
     (RESULTS / f"{TABLE}.md").write_text(text + "\n", encoding="utf-8")
     say(text)
     return 0

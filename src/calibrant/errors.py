@@ -63,11 +63,11 @@ class RangeWarning(CalibrationWarning):
 
 
 def caller_level() -> int:
-    """The ``stacklevel`` for a warning of the calling function that points at the user's line.
+    """The ``stacklevel`` with which a warning points at the user's line.
 
-    That is the first function, going up, which lies outside of this package and of libraries such
-    as scikit-learn that call it for a user. In a thread of theirs it is the first outside of this
-    package.
+    It is that of the first function, going up, outside of this package and of libraries that call
+    it for a user, such as scikit-learn. In a thread of such a library it is the first outside of
+    this package.
 
     >>> caller_level()
     1
@@ -136,7 +136,8 @@ VALUES = {"uniform": "width", "quantile": "mass", **METHODS_ALSO}
 
 
 def did_you_mean(word: Any, known: Iterable[Any]) -> str:
-    """A question to put at the end of an error, with the known word that is nearest; or nothing.
+    """A question with the most similar known word, for the end of an error; empty if none is
+    similar.
 
     >>> did_you_mean("isotnic", ["isotonic", "platt"]), did_you_mean("quantile", ["width", "mass"])
     (" Did you mean 'isotonic'?", " Did you mean 'mass'?")
@@ -152,7 +153,7 @@ def did_you_mean(word: Any, known: Iterable[Any]) -> str:
 
 
 def parameter_hint(name: str, known: Iterable[str], value: Any = None) -> str:
-    """A hint at our parameter for one of scikit-learn's; empty where there is none.
+    """A hint at the name of our parameter for one of scikit-learn's; empty if it has no other name.
 
     >>> parameter_hint("strategy", ["bins", "binning"], "quantile")
     "scikit-learn's strategy is called binning here: write binning='mass'."
@@ -166,7 +167,7 @@ def parameter_hint(name: str, known: Iterable[str], value: Any = None) -> str:
 
 
 def refuse_foreign_names(function: Callable[P, R]) -> Callable[P, R]:
-    """A decorator: scikit-learn's names of parameters are refused with a hint at ours.
+    """A decorator that refuses scikit-learn's names of parameters, with a hint at ours.
 
     >>> @refuse_foreign_names
     ... def count(*, bins=10):
@@ -175,7 +176,7 @@ def refuse_foreign_names(function: Callable[P, R]) -> Callable[P, R]:
     Traceback (most recent call last):
         ...
     calibrant.errors.ParameterError: count has no parameter 'n_bins': scikit-learn's n_bins is \
-called bins here: write bins=5.
+    called bins here: write bins=5.
 
     Of a class, those of its constructor are refused.
     """

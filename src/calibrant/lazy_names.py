@@ -45,7 +45,7 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
 
 
 def _in_words(missing: ModuleNotFoundError, name: str) -> ModuleNotFoundError:
-    """The error that says how to install what a name needs, where that is known."""
+    """The error with a hint how to install the missing package, if that package is known."""
     known = NEEDED.get((missing.name or "").partition(".")[0])
     if known is None:
         return missing
@@ -58,14 +58,16 @@ def _in_words(missing: ModuleNotFoundError, name: str) -> ModuleNotFoundError:
 
 
 def _homes(module: Any, room: str = "") -> dict[str, str]:
-    """The names in the stub of a package, or of a room in it, with the module of each."""
+    """The public names in a package's stub, or in that of one of its rooms, with the module of
+    each."""
     stub = os.path.join(os.path.dirname(str(module.__file__)), room, "__init__.pyi")
     text = module.__spec__.loader.get_data(stub).decode()
     return {name: home for home, name in re.findall(r"from (\S+) import \(?\s*(\w+) as", text)}
 
 
 def _near_name(name: str, package: str, homes: dict[str, str]) -> str:
-    """The public name that was perhaps meant: one in a room of the package, or the nearest one."""
+    """A hint at the public name that may be meant: one in a room of the package, or the most
+    similar."""
     import difflib
 
     for room in ("metrics", "diagrams"):

@@ -106,7 +106,7 @@ def reserved_name(final: Path) -> Iterator[Path]:
 
 
 def _temporary_name(final: Path, word: str) -> Path:
-    """The path of a temporary file beside an output, with this word in its name."""
+    """The path of a temporary file beside an output; ``word`` is a part of its name."""
     return final.with_name(f".{final.name[:45]}.calibrant-{_machine()}-{word}.tmp")
 
 
@@ -121,8 +121,8 @@ def _machine() -> str:
 def _remove_stale(final: Path, own: int) -> None:
     """Remove what killed processes left under the names after one's own.
 
-    Only writers at the same time get further than the first name. A process that found no other
-    one looks no more, unless it writes the output twice at the same time itself.
+    Names beyond the first are used only by writers at the same time. A process that finds no other
+    writer does not look again, unless it writes the output twice at the same time itself.
     """
     output = os.path.abspath(final)
     if own:
@@ -142,7 +142,7 @@ def _remove_stale(final: Path, own: int) -> None:
 
 
 def _remove_path(path: Path) -> bool:
-    """Remove a file, or a folder with all that it holds; whether nothing is there any more."""
+    """Remove a file or a folder with its content. Whether nothing is left there."""
     with suppress(OSError):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -365,7 +365,7 @@ def find_target(path: Name) -> OutputTarget:
 
 
 def follow_links(path: Path) -> Path:
-    """The path that a link, or a link to a link, leads to; it need not exist."""
+    """The path to which a link, or a chain of links, leads; it need not exist."""
     seen: set[Path] = set()
     while os.path.islink(path):
         if path in seen:

@@ -39,7 +39,7 @@ class TableColumn(NamedTuple):
 
 
 class TableRow(NamedTuple):
-    """The cells of a row, its tooltip in a notebook, and whether it is bold."""
+    """A row of a printed table: its cells, its tooltip in a notebook, and whether it is bold."""
 
     cells: tuple[str, ...]
     tooltip: str = ""
@@ -275,7 +275,7 @@ def format_fact(value: Any) -> str:
 
 
 def rows_in_words(weight: float) -> str:
-    """A phrase with the number of rows, or with their weight where that is not whole.
+    """A phrase with the number of rows; with their weight if that is not a whole number.
 
     >>> rows_in_words(2000.0), rows_in_words(10.5)
     ('2,000 rows', 'rows of weight 10.5')

@@ -59,10 +59,10 @@ def stays_tensor(values: Any) -> bool:
 
 
 def as_came(given: Any, values: Any) -> Any:
-    """NumPy numbers as a tensor like the given one, on its device, if that `stays_tensor`;
-    otherwise, and where they are text, as they are.
+    """NumPy numbers as a tensor like the given one, on its device, if that `stays_tensor`.
+    Otherwise, and if they are text, unchanged.
 
-    Floats are float64 where the given tensor is, or holds no floats, and else float32.
+    Floats become float32, unless the given tensor is float64 or holds no floats; then float64.
     """
     if not stays_tensor(given) or values.dtype.kind not in "biuf":
         return values

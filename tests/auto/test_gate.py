@@ -79,7 +79,7 @@ def test_a_test_or_the_gain_itself_refutes_the_scores():
     cases = ((-0.1, 0.005, False), (0.1, 0.005, True), (1.5, 0.055, False), (1.8, 0.055, True))
     for ahead, right, changed in cases:
         losses = {"uncalibrated": before, "BLS": before - ahead * error + noise}
-        chosen = choose(judged_of(losses), sample, right=right)[0]
+        chosen = choose(judged_of(losses), sample, p_value=right)[0]
         assert chosen == ("BLS" if changed else "uncalibrated")
 
 
@@ -138,8 +138,8 @@ def test_a_table_forgets_what_was_fitted_before():
 def test_five_percent_is_five_percent():
     sample = Sample(np.ones(4), np.ones(4))
     losses = {"uncalibrated": np.array([1.0, 2, 3, 4]), "BLS": np.array([1.0, 2, 3, 3.9])}
-    assert choose(judged_of(losses), sample, right=10 / 200)[0] == "BLS"
-    assert choose(judged_of(losses), sample, right=11 / 200)[0] == "uncalibrated"
+    assert choose(judged_of(losses), sample, p_value=10 / 200)[0] == "BLS"
+    assert choose(judged_of(losses), sample, p_value=11 / 200)[0] == "uncalibrated"
     rng = np.random.default_rng(0)
     found = set()
     for _ in range(100):

@@ -105,3 +105,18 @@ def test_refusals(loans, tmp_path):
     features = ("--features", "country", "-o", tmp_path / "c.json")
     told = run("fit", loans, "--direction", "falling", *features, code=2)
     assert "is for one column of scores" in told.stderr
+
+
+def test_a_constant_is_called_one_rate_for_all_rows(loans, tmp_path):
+    """By fit, compare and check, with AUC ½."""
+    one = tmp_path / "one.json"
+    said = run("fit", loans, "--pos-label", "yes", "-o", one).stdout
+    assert "All rows get one rate." in said
+    checked = run("check", loans, "-c", one).stdout
+    assert "The calibrator gives one rate for all rows, 0." in checked
+    assert "say nothing" not in checked
+    told = json.loads(run("compare", loans, "-m", "isotonic", "--json").stdout)
+    assert {row["auc"] for row in told["leaderboard"]["rows"]} == {0.5}
+    assert "All rows get one rate." in told["verdict"]
+    for words in (said, checked, told["verdict"]):
+        assert "kept" not in words

@@ -285,3 +285,21 @@ def test_words_of_one_rate_where_nothing_is_better_and_where_something_is():
     assert f"the ranking is kept (AUC {auc:.3f})" in sure.verdict[1]
     noise = cal.calibration_report(1000 * NOISE[:500], CHURNED[:500], calibrator="histogram")
     assert "scores as they are" not in " ".join(noise.verdict)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_kept_scores_have_no_calibrators_of_folds(run, k):
+    """No note speaks of them."""
+    rng = np.random.default_rng(7)
+    p = rng.dirichlet(np.ones(k), 1500).clip(1e-3)
+    p /= p.sum(axis=1, keepdims=True)
+    y = (rng.random((1500, 1)) > p.cumsum(axis=1)).sum(axis=1).clip(0, k - 1)
+    shown = p[:, 1:] if k == 2 else p
+    head = ",".join(f"p_{i}" for i in range(shown.shape[1]))
+    rows = np.column_stack([shown, y])
+    np.savetxt("kept.csv", rows, fmt="%.15g", delimiter=",", header=f"{head},y", comments="")
+    words = ("kept.csv", "-l", "y", "-s", "p_0" if k == 2 else "p_*")
+    code, out, _ = run("fit", *words, "--report", "k.html")
+    assert code == 0
+    assert "The scores are kept as they are" in out
+    assert "within each fold" not in out + Path("k.html").read_text(encoding="utf-8")

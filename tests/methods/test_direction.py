@@ -95,7 +95,8 @@ def test_right_scores_that_fall_are_not_kept_as_they_are():
     scores = RANDOM.random(2000)
     auto = cal.AutoCalibrator(direction="falling").fit(scores, RANDOM.random(2000) < 1 - scores)
     assert auto.chosen_ == "uncalibrated"
-    assert auto.explain().startswith("Low scores mean True: they are read as 1 − score. The scores")
+    said = "Low scores mean True: they are read as 1 − score. So read, they are kept: "
+    assert auto.explain().startswith(said)
     assert np.allclose(auto.calibrate(scores), 1 - scores)
     (points,) = (one.text for one in cal.advise(1000 * SCORES, LABELS, cal.Platt(direction="auto")))
     assert "go from -" not in points

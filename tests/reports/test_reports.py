@@ -877,7 +877,9 @@ def test_a_page_on_falling_scores_is_that_of_scores_turned_round(given, kind, by
             assert ours.log_loss == pytest.approx(theirs.log_loss, abs=2e-3)
             assert ours.auc == pytest.approx(theirs.auc, abs=2e-3)
     raw = falling.raw.name
-    assert raw == {"probabilities": "1 − score", "margins": "−score"}.get(kind, rising.raw.name)
+    assert raw == {"probabilities": "1 − score", "margins": "sigmoid of −score"}.get(
+        kind, rising.raw.name
+    )
     assert falling.evaluation.before["auc"] > 0.6
     p = falling.fitted.calibrate(came)
     assert np.allclose(p, rising.fitted.calibrate(turned), atol=2e-3)

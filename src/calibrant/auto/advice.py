@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq, isotonic_regression
 from scipy.special import ndtr, xlogy
 
@@ -37,13 +38,13 @@ MOST_CELLS = 200_000
 
 
 def advise(
-    scores: Any,
-    y: Any,
+    scores: ArrayLike,
+    y: ArrayLike,
     calibrator: Any = None,
     *,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
     segments: Any = None,
-    held_out: Any = None,
+    held_out: tuple[ArrayLike, ArrayLike] | None = None,
     pos_label: Any = None,
     classes: Any = None,
 ) -> tuple[Advice, ...]:
@@ -234,7 +235,7 @@ REPLICATES = 999
 def advise_few_cases(
     table: ScoreTable, calibrator: Any, look: FirstLook, names: LabelNames
 ) -> Iterator[Advice]:
-    """Advice where the rarer class has fewer rows than the calibrator needs, or than ten."""
+    """Advice if the rarer class has fewer rows than the calibrator needs, or fewer than ten."""
     needed = getattr(calibrator, "events_needed", 0)
     text = few_events_warning(calibrator, table) if needed else ""
     if not text and look.few:
@@ -244,7 +245,7 @@ def advise_few_cases(
 
 
 def advise_separated(table: ScoreTable) -> Iterator[Advice]:
-    """Advice where scores separate the classes too well to be those of unseen rows."""
+    """Advice if scores separate the classes too well for rows that the model has not seen."""
     if one_class(table) or table.rarest < ENOUGH:
         return
     auc = area(table)
@@ -259,7 +260,8 @@ def advise_separated(table: ScoreTable) -> Iterator[Advice]:
 
 
 def advise_first_look(look: FirstLook | ClassLook, names: Any) -> Iterator[Advice]:
-    """Advice on one class, the wrong direction, swapped columns, or scores that say nothing.
+    """Advice if there is one class only, if scores run the wrong way, if columns look swapped, or
+    if scores say nothing about the label.
 
     ``names`` are `LabelNames`, or `ClassNames` of several classes.
     """
@@ -284,7 +286,7 @@ def advise_score_scale(scale: ScoreScale) -> Iterator[Advice]:
 
 
 def advise_map(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
-    """Advice where a map gives probabilities of exactly 0 or 1, or makes ties that cost AUC."""
+    """Advice if a map gives probabilities of exactly 0 or 1, or if its ties cost AUC."""
     p = fitted(table.scores)
     zero, one = p == 0.0, p == 1.0
     share = float(table.weight[zero | one].sum()) / table.total
@@ -294,8 +296,8 @@ def advise_map(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
         yield Advice(
             "zero_or_one",
             f"{shown_percent(share)} of these rows get a probability of exactly 0 or 1{cost}: a "
-            "single surprise makes the log loss infinite. Use a smoothed method, such as "
-            'Isotonic(smoothing="laplace") or BLS.',
+            "single surprise makes the log loss infinite. Use BLS, or a method with smoothing, "
+            'such as isotonic regression with smoothing="laplace".',
             {"share": share, "wrong": wrong},
         )
     made = table.through(fitted)
@@ -308,16 +310,16 @@ def advise_map(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
             "auc_lost",
             f"{len(table):,} distinct scores become {values:,} probabilities, and AUC falls from "
             f"{before:.4f} to {after:.4f} on these rows. Rank by the scores, or use a map without "
-            'ties, such as Isotonic(interpolation="centred") or BLS.',
+            'ties: BLS, or isotonic regression with interpolation="centred".',
             {"before": before, "after": after, "distinct": len(table), "values": values},
         )
 
 
 def advise_falling_rate(table: ScoreTable) -> Iterator[Advice]:
-    """Advice where the rate of positives falls as scores rise, by more than chance explains.
+    """Advice if the rate of positives falls as scores rise, by more than chance explains.
 
-    Bins of equal mass; twice the gain in log-likelihood of their own rates over the best rising
-    ones, against its distribution where the rising ones are true.
+    The test compares bins of equal mass. Its statistic is twice the gain in log-likelihood of the
+    bins' own rates over the best rising rates. Its distribution is that under rising rates.
     """
     size = min(table.effective_size, FALL_MOST)
     count = min(FALL_BINS, int(size) // FALL_ROWS)
@@ -350,7 +352,7 @@ def advise_falling_rate(table: ScoreTable) -> Iterator[Advice]:
         f"the share of positives falls from {rate[high]:.3f} at scores around {at[0]:.4g} to "
         f"{rate[worst]:.3f} around {at[1]:.4g} (p < {1 / (REPLICATES + 1):g}): higher scores do "
         "not always mean higher probability here. Find out why, or use a method that may fall: "
-        "ENIR, ABB or BLS(monotone=False).",
+        "ENIR, ABB, or BLS with monotone=False.",
         {"high": float(rate[high]), "low": float(rate[worst]), "from": at[0], "to": at[1]},
     )
 
@@ -380,13 +382,12 @@ CurveHeldOut = tuple[HeldOutCells, Trial]
 def advise_prior_shift(
     table: ScoreTable, face: Face = "python", judged: CurveHeldOut | None = None
 ) -> Iterator[Advice]:
-    """Advice where the base rate is far from the mean score and a constant on the logit mends it.
+    """Advice if the base rate is far from the mean score, and a constant on the logit mends it.
 
-    In Python the text ends in the call that adds the constant; elsewhere nobody could use it.
-
-    What it mends is measured out of fold, beside what `BLS` mends on the same rows: by the Brier
-    score, and by the log loss of probabilities of at least 1/(2n + 2), so that scores of exactly 0
-    and 1, which a shift cannot move, cost what they cost and not infinity.
+    In Python the text ends with the call that adds the constant. What the constant mends is
+    measured out of fold, beside what `BLS` mends on the same rows: by the Brier score, and by the
+    log loss of probabilities of at least 1/(2n + 2). A shift cannot move scores of exactly 0 and 1,
+    so their loss stays finite.
     """
     if not table.looks_like_probabilities or table.rarest < FEW:
         return
@@ -420,8 +421,8 @@ def advise_prior_shift(
 
 
 def _share_mended(held: HeldOutCells, curve: Trial, size: float) -> float | None:
-    """How much of what BLS gains out of fold a constant shift gains, too: the smaller share of two
-    losses. None where BLS gains nothing."""
+    """The share of the gain of BLS out of fold that a constant shift gains, too: the smaller of the
+    shares by two losses. None if BLS gains nothing."""
     (cell, positive), mean = held.units, held.sample.mean
     least = 0.5 / (size + 1.0)
 
@@ -441,8 +442,8 @@ def _share_mended(held: HeldOutCells, curve: Trial, size: float) -> float | None
 
 
 def _logit_shift(table: ScoreTable) -> float:
-    """The constant on the logit that makes the mean prediction the base rate, as near as it can:
-    scores of 0 and 1 stay where they are."""
+    """The constant on the logit that brings the mean prediction to the base rate. Scores of 0 and 1
+    do not move, so it may fall short."""
     z, n, rate = logit(table.scores), table.weight, table.total_positive / table.total
 
     def beyond(b: float) -> float:
@@ -471,9 +472,10 @@ def advise_segments(
     names: list[Any],
     code: Index,
 ) -> Iterator[Advice]:
-    """Segments whose share of positives is not what was predicted, by Holm's procedure.
+    """Advice on segments whose share of positives differs from what was predicted, by Holm's
+    procedure.
 
-    ``names`` and ``code`` as `read_segments` gives them.
+    ``names`` and ``code`` are as `read_segments` gives them.
     """
     w = np.ones(len(p)) if weight is None else weight
     sums = [
@@ -553,7 +555,7 @@ MOST_DRAWN = 50_000_000
 
 
 def advise_trained_on(table: ScoreTable, held_out: ScoreTable) -> Iterator[Advice]:
-    """Advice where AUC on the calibration rows is far above that on rows held out."""
+    """Advice if the AUC on the calibration rows is far above the AUC on rows held out."""
     if one_class(table) or one_class(held_out):
         return
     here, there = area(table), area(held_out)
@@ -580,9 +582,9 @@ def auc_error(auc: float, table: ScoreTable) -> float:
 
 
 def trained_on(model: Any, X: Any) -> str:
-    """Words on what shows that a model was trained on exactly these rows; "" if nothing does.
+    """Words for the evidence that a model was trained on exactly these rows; "" if there is none.
 
-    This can be seen only in models that keep something of their rows: nearest neighbours, support
+    Only models that keep something of their rows give evidence: nearest neighbours, support
     vectors, trees (the rows in each leaf), Gaussian naive Bayes and scalers (means and counts).
 
     >>> from sklearn.naive_bayes import GaussianNB
@@ -613,7 +615,7 @@ def trained_on(model: Any, X: Any) -> str:
 
 
 def known_rows(model: Any, X: Any) -> Iterator[Advice]:
-    """Advice where a fitted model is to be calibrated on the rows that it was trained on."""
+    """Advice if a fitted model is about to be calibrated on its own training rows."""
     if sign := trained_on(model, X):
         yield Advice(
             "trained_on_these_rows",
@@ -635,7 +637,7 @@ def _keeps_only_these_rows(kept: Any, model: Any, rows: Array) -> bool:
 
 
 def _same_means(kept: Any, model: Any, rows: Array) -> bool:
-    """Whether the means that the model keeps, of each class or of all, are those of these rows."""
+    """Whether the means that the model keeps are those of these rows, for each class or for all."""
     seen, counts = getattr(model, "n_samples_seen_", -1), getattr(model, "class_count_", None)
     if counts is not None:
         seen, kept = np.sum(counts), counts @ kept / np.sum(counts)
@@ -645,7 +647,7 @@ def _same_means(kept: Any, model: Any, rows: Array) -> bool:
 
 
 def _same_leaves(kept: Any, model: Any, rows: Array) -> bool:
-    """Whether the rows fill the leaves of the tree as those it was grown on."""
+    """Whether each leaf of the tree holds as many of these rows as it held training rows."""
     if kept.n_node_samples[0] != len(rows) or kept.node_count < 3:
         return False
     filled = np.bincount(kept.apply(rows.astype(np.float32)), minlength=kept.node_count)

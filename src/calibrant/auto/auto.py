@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,6 +21,7 @@ from calibrant.auto.why import (
     SOFT,
     Leaderboard,
     explanation,
+    kept_in_words,
     why_refused,
     why_too_few,
     with_verdict,
@@ -100,6 +101,21 @@ from calibrant.tensors import on_host
 
 #: what calibrates scores alone: the first kind takes two classes, the others several
 KINDS = (Calibrator, VectorCalibrator, CodedCalibrator)
+
+
+AnyCalibrator = Calibrator | VectorCalibrator | CodedCalibrator
+
+
+class Splitter(Protocol):
+    """What splits rows, such as scikit-learn's ``TimeSeriesSplit()``."""
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterable[Any]:
+        """The (train, test) rows of each split."""
+        ...
+
+
+#: how rows are held out: folds, a fraction, a splitter, or the splits themselves
+Cv = int | float | Splitter | Iterable[Any] | None
 
 
 class Candidates:
@@ -217,13 +233,13 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
     ('uncalibrated', 'The scores are kept as they are', [0.5])
     """
 
-    candidates: Any = None
-    cv: Any = 5
+    candidates: Sequence[AnyCalibrator | str] | Mapping[str, AnyCalibrator | str] | None = None
+    cv: Cv = 5
     level: float = 0.95
-    weights: str = "importance"
+    weights: Literal["importance", "counts"] = "importance"
     progress: bool = False
     random_state: int = 0
-    direction: str = "rising"
+    direction: Literal["rising", "falling", "auto"] = "rising"
     pos_label: Any = None
     classes: Any = None
 
@@ -251,11 +267,11 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
 
     def fit(
         self,
-        scores: Any,
-        y: Any = None,
-        sample_weight: Any = None,
+        scores: ArrayLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
-        groups: Any = None,
+        groups: ArrayLike | None = None,
         features: Any = None,
     ) -> Self:
         """Judge the candidates, and fit the one that is taken.
@@ -351,7 +367,7 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
     ) -> Self:
         """Judge the candidates on splits of the rows, and fit the one that is taken.
 
-        ``correct`` fits the corrections by columns, given how the curve did in each fold.
+        ``correct`` makes the candidate that uses features; it is given the trials in each fold.
         """
         table = ScoreTable.from_rows(rows)
         if rows.share is not None:
@@ -365,17 +381,19 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         return self
 
     def _in_rows(self, table: ScoreTable) -> ScoreTable:
-        """Weights as they came, unless they are counts: each candidate converts them itself."""
+        """The table with its weights as they came, since each candidate converts them itself.
+        Counts are converted here."""
         return table_in_rows(table, "counts") if self.weights == "counts" else table
 
     def _fit(self, table: ScoreTable) -> Map:
-        if not is_fold_count(self.cv):
+        cv: Any = self.cv
+        if not is_fold_count(cv):
             raise ParameterError(
                 "cv of AutoCalibrator must be a number of folds for a table, which has no rows to "
                 f"split, but {self.cv!r} came."
             )
         self.feature_calibrator_ = None
-        folds = FOLDS if self.cv is None else int(self.cv)
+        folds = FOLDS if cv is None else int(cv)
         return self._judge(table, HeldOutCells.of_table(table, folds, self.random_state))
 
     def _named(self, kinds: tuple[type, ...]) -> dict[str, Any]:
@@ -438,8 +456,8 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
 
     @property
     def _warnings(self) -> list[Advice]:
-        """The advice that `fit` warns of: all but guesses by how easy the data are to tell apart,
-        and by the ends of the scores."""
+        """The advice that `fit` warns of: all but guesses from the range of the scores, or from how
+        well they separate the classes."""
         guesses = {"trained_on_these_rows", "percentages", "points"}
         return [one for one in self.advice_ if one.code not in guesses]
 
@@ -475,9 +493,9 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         notes: tuple[str, ...] = (),
         left_out: tuple[str, ...] = (),
     ) -> None:
-        """Take one of the candidates, and keep how all of them did.
+        """Take one of the candidates, and keep the results of all.
 
-        ``distinct`` says how many different predictions each of them makes.
+        ``distinct`` is the number of different predictions of each.
         """
         errors = ERRORS_AHEAD_OF_CLASSES if self.scores_are_ == "distributions" else ERRORS_AHEAD
         costly = {FEATURES} & set(trials)
@@ -538,13 +556,13 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         A smooth curve (BLS) was chosen
         """
         check_is_fitted(self)
+        falling = getattr(self, "direction_", "rising") == "falling"
         if isinstance(self.look_, ClassLook):
             known = names if isinstance(names, ClassNames) else ClassNames.of(self.classes_)
             first = self.look_.headline(known)
         else:
             labels = names if isinstance(names, LabelNames) else None
             labels = labels or LabelNames.of(self.classes_, self.pos_label_)
-            falling = self.direction_ == "falling"
             first = self.look_.headline(labels._replace(face="check") if falling else labels)
             if falling and self.refused_ is not None and self.score_range_ is not None:
                 came = ScoreScale(self.score_range_.low, self.score_range_.high)
@@ -555,6 +573,8 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
             return f"{first} {self.refused_}".strip()
         known_of_scores = (self.refused_, self.scores_are_, self.p_value_)
         choice = explanation(self.leaderboard_, *known_of_scores, useless=self.look_.unproven)
+        if falling:
+            choice = choice.replace(kept_in_words("probabilities"), "So read, they are kept", 1)
         columns = features_in_words(self.calibrator_) if self._by_features else ""
         return f"{first} {choice} {columns}".strip()
 
@@ -608,7 +628,7 @@ LEAST_SHARE = 1e-3
 
 
 class MemberView(NamedTuple):
-    """How the members of the mixture see rows; see `VectorMixture`."""
+    """How rows are prepared for the members of the mixture; see `VectorMixture`."""
 
     input: str
     floor: float
@@ -648,7 +668,8 @@ class MemberView(NamedTuple):
 def judge_classes(
     named: Mapping[str, Any], held: HeldOutMatrix, *, progress: bool
 ) -> dict[str, Trial]:
-    """The scores as they came, the mixture, its members and every candidate on rows held out."""
+    """The trials of the scores as they came, the mixture, its members and all candidates on rows
+    held out."""
     matrix, weights = held.matrix, held.weights
     if weights == "counts":
         named = {name: take_weights_as_counts(clone(one)) for name, one in named.items()}
@@ -666,7 +687,8 @@ def judge_classes(
 
 
 def class_fits(named: Mapping[str, Any], classes: NDArray[Any] | None = None) -> dict[str, Fit]:
-    """The fits of calibrators to matrices; those of one score are fitted one class at a time.
+    """A fit to matrices for each calibrator. Calibrators of one score are fitted one class at a
+    time.
 
     ``classes`` is as in `fit_copies`.
     """
@@ -680,9 +702,10 @@ def class_fits(named: Mapping[str, Any], classes: NDArray[Any] | None = None) ->
 
 
 def _try_mixture(inner: Mapping[str, Trial], held: HeldOutMatrix, view: MemberView) -> Trial:
-    """The average of all members; each fold is judged with shares found on the other folds.
+    """The trial of the average of all members. Each fold is judged with shares found on the other
+    folds.
 
-    A single part that is held out is halved for this.
+    If there is a single fold, its rows are halved for this.
     """
     rows = np.arange(len(held.codes))
     own = np.column_stack([one.p[rows, held.codes] for one in inner.values()]).astype(np.float64)
@@ -702,8 +725,8 @@ def _try_mixture(inner: Mapping[str, Trial], held: HeldOutMatrix, view: MemberVi
 
 
 def count_distinct(p: Array) -> int:
-    """How many different probabilities there are; distributions are counted on at most
-    `MOST_COUNTED` rows."""
+    """The number of different probabilities. Distributions are counted on at most `MOST_COUNTED`
+    rows."""
     if p.ndim == 1:
         return len(np.unique(p))
     p = p[:: -(-len(p) // MOST_COUNTED)]
@@ -720,14 +743,14 @@ MATRIX_WORK = 50_000_000
 def members_for(k: int, weights: str = "importance", *, rows: int) -> dict[str, Any]:
     """The members of the mixture for k classes; ``weights`` is as in `Calibrator`.
 
-    Of many classes these are methods whose cost is a few passes over the rows. A full matrix is one
-    of them while it is cheap.
+    For many classes they are methods that need only a few passes over the rows. A full matrix is a
+    member as long as it is cheap.
     """
     return {name: one for name, one, against in _possible_members(k, rows, weights) if not against}
 
 
 def reasons_left_out(k: int, rows: int) -> tuple[str, ...]:
-    """The methods that are no members because there are many classes, each with the reason.
+    """The methods that are no members because there are too many classes, each with the reason.
 
     >>> reasons_left_out(1000, 500)[1]
     'structured vector scaling, since there are fewer rows (500) than classes'
@@ -738,7 +761,8 @@ def reasons_left_out(k: int, rows: int) -> tuple[str, ...]:
 
 
 def _possible_members(k: int, rows: int, weights: str = "importance") -> list[tuple[str, Any, str]]:
-    """The methods that may be members: name, calibrator, and why it is left out (else empty)."""
+    """All methods that could be members: the name, the calibrator, and why it is left out (empty if
+    it is not)."""
 
     def structured(strength: float, structure: str = "matrix") -> StructuredScaling:
         return StructuredScaling(

@@ -219,9 +219,9 @@ SOFT = (
 def why_refused(
     board: Leaderboard, scores_are: str = "probabilities", p_value: float | None = None
 ) -> str:
-    """Why the scores are kept as they are; of points: why all rows get one rate.
+    """Why the scores are kept as they are, or, for points, why all rows get one rate.
 
-    ``p_value`` is that of the test that the scores are right, where there was one.
+    ``p_value`` is that of the test that the scores are right, if there was one.
     """
     others = [row for row in board.rows if row.name != BEFORE]
     best = next((row for row in others if not row.certain), others[0] if others else None)
@@ -238,7 +238,7 @@ def why_refused(
 
 
 def kept_in_words(scores_are: str) -> str:
-    """What rows get where no map is chosen, in words: the scores, or of points one rate.
+    """What rows get if the scores are kept, in words; for points it is one rate.
 
     >>> kept_in_words("points")
     'All rows get one rate'
@@ -263,10 +263,10 @@ def explanation(
     *,
     useless: bool = False,
 ) -> str:
-    """What was chosen, how much it gains, what it does to the ranking, and what else did well; of
-    ``useless`` scores only what was fitted all the same.
+    """What was chosen, how much it gains, what it does to the ranking, and what else did well.
 
-    ``p_value`` is that of the test that the scores are right, where there was one.
+    If the scores are ``useless``, only what was fitted all the same. ``p_value`` is that of the
+    test that the scores are right, if there was one.
     """
     soft = f"{SOFT[:1].upper()}{SOFT[1:]}." if SOFT in board.notes else ""
     before, chosen = board[BEFORE], board.chosen
@@ -297,7 +297,8 @@ def explanation(
 
 
 def why_preferred(board: Leaderboard) -> str:
-    """Why not the candidate of least log loss: nothing where that was chosen, or no calibration."""
+    """Why the candidate of least log loss was not chosen; empty if it was, or if the scores were
+    kept."""
     chosen = board.chosen
     best = next(row for row in board.rows if row is chosen or not row.certain)
     if best is chosen or BEFORE in (best.name, chosen.name):

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from calibrant.cli import reading, sources
@@ -20,6 +21,7 @@ from calibrant.errors import InputError, ParameterError, shell_quoted
 from calibrant.fitting.files import save
 from calibrant.fitting.fitted import Fitted, label_array
 from calibrant.outputs import follow_links, is_same_file, try_lock, write_whole
+from calibrant.result_tables import shown_value
 from calibrant.rules.base import VectorMap
 
 if TYPE_CHECKING:
@@ -131,7 +133,9 @@ def check(
         mended = update
     if mended is not None:
         save(drift.update(fitted), mended)
-    found, todo, by_fit = _in_words(drift, new, mended)
+    rate = _one_rate(fitted, new)
+    found, todo, by_fit = _in_words(replace(drift, look=None) if rate else drift, new, mended)
+    found = f"{rate} {found}".strip()
     if run.json:
         updated = {} if new.several else {"updated": None if mended is None else str(mended)}
         document = {**drift.to_dict(), "summary": f"{found} {todo}", **updated}
@@ -277,6 +281,17 @@ def _in_words(drift: Any, new: FileScores, mended: Path | None) -> tuple[str, st
     found, todo = drift_in_words(drift, remedy, names)
     by_fit = advised == "new map" or (advised == "refit" and not drift.calibrated)
     return found, todo, by_fit
+
+
+def _one_rate(fitted: Fitted | None, new: FileScores) -> str:
+    """A sentence where a calibrator gives all rows one probability, whatever their scores; else
+    nothing."""
+    if fitted is None or new.several or fitted.rule.needs:
+        return ""
+    given = fitted.map(new.data.scores)
+    if np.ptp(given) > 0.0:
+        return ""
+    return f"The calibrator gives one rate for all rows, {shown_value(given[0])}."
 
 
 def _print(drift: Any, new: FileScores) -> None:

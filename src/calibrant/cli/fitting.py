@@ -331,7 +331,8 @@ def unseen(calibrator: Any, read: FileScores, data: Any, folds: int) -> Unseen:
     if board is not None:
         made, name = calibrator.oof_, calibrator.chosen_
         before, pair = data if one_score else made[BEFORE], calibrator.pairs_.get(name)
-        aucs = (board[BEFORE].scores_auc, board.chosen.auc)
+        # the scores themselves are the same in all folds
+        aucs = None if name == BEFORE else (board[BEFORE].scores_auc, board.chosen.auc)
         return Unseen(before, made[name], pair, aucs, board.folds)
     held: Any
     if one_score:

@@ -237,9 +237,9 @@ def _first_names(names: Sequence[Name], most: int = 8) -> str:
 
 
 def _nominal_positions(nominal: Any, table: AttributeTable) -> set[int]:
-    """The positions of the columns that ``nominal`` lists, by name or by position.
+    """The positions of the columns that ``nominal`` lists by name or by position.
 
-    A number is a name if all names are numbers.
+    If all names of columns are numbers, a number is a name.
     """
     if nominal is None:
         return set()
@@ -287,10 +287,8 @@ class AttributeColumn:
         return AttributeColumn(self.values[rows], self.missing[rows], self.nominal)
 
     def distinct(self) -> tuple[list[Any], Index]:
-        """The different values, and the position of each row's among them.
-
-        Rows whose value is missing have the position behind the last.
-        """
+        """The different values, and for each row the position of its value. Missing values get the
+        position after the last."""
         inverse = np.empty(len(self.values), dtype=np.intp)
         present = self.values[~self.missing]
         if present.dtype.kind == "O":
@@ -336,9 +334,9 @@ class AttributeTable:
 
 
 def read_attributes(features: Any, only: Sequence[Name] | None = None) -> AttributeTable:
-    """The columns of an array, a list of rows or a frame; anything else is refused.
+    """The columns of an array, a list of rows or a frame. Anything else is refused.
 
-    Of a frame whose columns have names like ``only``, no other columns are read.
+    If the columns of a frame have names of the same kind as ``only``, no other columns are read.
     """
     if isinstance(features, AttributeTable):
         return features
@@ -483,7 +481,8 @@ def _column_of_objects(values: NDArray[Any], missing: Flags, name: str) -> Attri
 
 
 def _to_number(value: Any) -> float:
-    """The value as a float. A whole number that no float equals stays an int: it may be a category."""
+    """The value as a float. A whole number that no float equals stays an int: it may be a
+    category."""
     number = as_float(value)
     rounded = isinstance(value, int) and math.isfinite(number) and number != value
     return value if rounded else number

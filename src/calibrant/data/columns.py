@@ -112,7 +112,7 @@ def as_same_series(given: Any, values: NDArray[Any]) -> Any:
 
 
 def refuse_unordered(values: Any, name: str) -> None:
-    """Refuse what has no rows in order: a dict, whose keys would be taken, and a set.
+    """Refuse a dict, of which only the keys would be read, and a set, which has no order.
 
     >>> refuse_unordered([0.1], "scores")
     """
@@ -229,7 +229,7 @@ def _long_floats_as_doubles(array: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def _to_doubles(array: NDArray[Any], name: str) -> Array:
-    """An object array of numbers as float64, if they fit."""
+    """An object array of numbers as float64. Numbers beyond all doubles are refused."""
     try:
         with np.errstate(over="ignore"):  # they are refused below
             floats = array.astype(np.float64)
@@ -367,10 +367,11 @@ def as_double(frame: nw.LazyFrame[Any], column: str) -> nw.Expr:
 
 
 def is_finite(value: nw.Expr) -> nw.Expr:
-    """Whether doubles are finite, by comparisons alone: some engines of Ibis know no other test.
+    """Whether doubles are finite, by comparisons alone, since some engines of Ibis have no other
+    test.
 
-    It does not matter whether an engine holds NaN for larger than all numbers or for unequal to
-    all; of NULL it is NULL or false.
+    It works whether an engine treats NaN as the largest number or as unequal to all. For NULL the
+    result is NULL or false.
     """
     half = value * 0.5
     return (half > -HALF) & (half < HALF)
@@ -409,10 +410,10 @@ def series_of_doubles(series: nw.Series[Any]) -> nw.Series[Any]:
 
 
 def _through_text(kind: nw.dtypes.DType, engine: nw.Implementation, *, large: bool) -> bool:
-    """Whether numbers of a type must become text first to be rounded to the nearest double.
+    """Whether numbers of a type must be cast to text first, to be rounded to the nearest double.
 
-    Arrow and Polars 1 multiply decimals by a rounded power of ten, and Arrow refuses whole
-    numbers that are ``large``, beyond 2⁵³. DuckDB rounds each half of a whole number of 128 bits.
+    Arrow and Polars 1 multiply decimals by a rounded power of ten, and Arrow refuses whole numbers
+    that are ``large``, beyond 2⁵³. DuckDB rounds each half of a whole number of 128 bits.
     """
     import narwhals as nw
 
@@ -446,15 +447,15 @@ def to_narwhals(values: Any, *, series: bool = False) -> Any:
         opened = nw.from_native(values, allow_series=series, pass_through=True)
     except nw.exceptions.DuplicateError:
         native: Any = getattr(values, "column_names", None) or getattr(values, "columns", ())
-        _refuse_repeated(list(native))
+        _refuse_repeated_columns(list(native))
         raise  # pragma: no cover - narwhals has seen what we have not
     if isinstance(opened, nw.LazyFrame) and opened.implementation.is_spark_like():
-        _refuse_repeated(list(values.columns))
+        _refuse_repeated_columns(list(values.columns))
     return opened
 
 
-def _refuse_repeated(names: Sequence[Any]) -> None:
-    """Refuse columns of one name."""
+def _refuse_repeated_columns(names: Sequence[Any]) -> None:
+    """Refuse several columns of the same name."""
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
         shown = ", ".join(map(repr, twice[:8]))
@@ -465,7 +466,7 @@ def _refuse_repeated(names: Sequence[Any]) -> None:
 
 
 def unknown_column(name: str, role: str, names: Sequence[str], of: str) -> str:
-    """The error text for a column that is not there: which there are, and which may be meant.
+    """The error for a missing column, with the columns that exist and the one that may be meant.
 
     >>> unknown_column("scroe", "score", ["id", "score"], "the frame")
     "the frame has no column 'scroe' (score). Its columns are 'id', 'score'. Did you mean 'score'?"
@@ -527,9 +528,10 @@ def _in_class_order(
 
 
 def column_names(values: Any) -> tuple[str | int, ...]:
-    """The names of two columns or more of a frame in memory, all words or all whole numbers.
+    """The names of the columns of a frame in memory, if there are two or more: all text, or all
+    whole numbers.
 
-    Names of other kinds (of several levels, dates, words beside numbers) become their text.
+    Other names (of several levels, dates, text beside numbers) become text.
 
     >>> import pandas as pd
     >>> column_names(pd.DataFrame({"low": [0.3], "high": [0.7]})), column_names([[0.3, 0.7]])
@@ -542,8 +544,10 @@ def column_names(values: Any) -> tuple[str | int, ...]:
 
 
 def column_kinds(values: Any) -> tuple[str, ...]:
-    """Of each column of a frame in memory "whole" for whole numbers, "number" for other numbers and
-    truth values, and "text" for all else; whole numbers of which some are missing are numbers.
+    """The kind of each column of a frame in memory: "whole", "number" or "text".
+
+    "whole" are whole numbers without gaps. "number" are all other numbers and truth values. "text"
+    is everything else.
 
     >>> import pandas as pd
     >>> column_kinds(pd.DataFrame({"age": [31, 45], "income": [2.5, 3.0], "region": ["a", "b"]}))
@@ -598,9 +602,11 @@ def names_as_in_fit(
     provenance: Mapping[str, Any],
     classes: Sequence[Any] | NDArray[Any],
 ) -> tuple[str, ...]:
-    """Names of columns of scores in the order of the fit or of the classes; others as they came.
+    """Names of columns of scores in the order of the fit, or of the classes. Other names keep their
+    order.
 
-    A name of the fit in the place of another, among other names, is refused.
+    But if only some names are those of the fit, and one of them is in a wrong place, they are
+    refused.
 
     >>> names_as_in_fit(("high", "low"), {"score_columns": ["low", "high"]}, ["a", "b"])
     ('low', 'high')

@@ -30,7 +30,7 @@ SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read_document(file: Path, what: str = "a calibrator file") -> Any:
-    """The content of a JSON file; anything that two readers could read differently is refused.
+    """The content of a JSON file. A file that two readers could read differently is refused.
 
     ``what`` is what the file should be, for errors.
     """

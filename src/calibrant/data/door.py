@@ -88,7 +88,7 @@ class Rows:
         classes: NDArray[Any],
         share: Array | None = None,
     ) -> Rows:
-        """Rows that no model has scored yet; of two classes, the second is the positive one."""
+        """Rows that no model has scored yet. Of two classes, the second is the positive one."""
         pos_label = classes[1] if len(classes) == 2 else None
         return cls(np.empty(0), codes, weight, classes, pos_label, share, X=X)
 
@@ -190,7 +190,7 @@ def read_binary(
 
 
 def check_two_column_order(scores: Any, given: Any, classes: NDArray[Any]) -> None:
-    """Refuse two columns of scores where the user gave the two classes in descending order.
+    """Refuse two columns of scores if the user named the two classes in descending order.
 
     Two columns are always read as those of the classes in ascending order.
     """
@@ -506,8 +506,8 @@ CONTAINERS = (list, tuple, dict, set, frozenset, np.ndarray)
 def read_labels(y: Any, *, pos_label: Any = None, classes: Any = None, soft: bool = False) -> Rows:
     """Rows without scores, from a column of labels of two classes.
 
-    ``classes`` names the two where the column may hold only one. With ``soft`` fractions are
-    probabilities of the class 1; without, they are refused.
+    ``classes`` names both, for columns that may hold only one of them. With ``soft``, fractions are
+    probabilities of the class 1; otherwise they are refused.
     """
     column = to_column(y, "y")
     if soft and (found := soft_label_rows(column, pos_label, classes)) is not None:
@@ -516,7 +516,7 @@ def read_labels(y: Any, *, pos_label: Any = None, classes: Any = None, soft: boo
     first, second = (_check_label(value, "y") for value in _two_labels(array))
     ordered = _sort_label_pair(_label_pair(first, second, classes), array.dtype)
     positive = _positive_label(ordered, pos_label)
-    return Rows(np.empty(0), _equal_to(array, positive), None, ordered, positive)
+    return Rows(np.empty(0), _equals_label(array, positive), None, ordered, positive)
 
 
 def read_class_pair(classes: Any, pos_label: Any = None) -> tuple[NDArray[Any], Any]:
@@ -563,7 +563,7 @@ def read_sorted_classes(
         where = np.minimum(np.searchsorted(known, found), len(known) - 1)
         strange = known[where] != found
     else:
-        hits = (_equal_to(known, value) for value in found)
+        hits = (_equals_label(known, value) for value in found)
         where = np.array([hit.argmax() if hit.any() else -1 for hit in hits], dtype=np.intp)
         strange = where < 0
     if strange.any():
@@ -626,7 +626,7 @@ def _unique_if_few(array: NDArray[Any]) -> tuple[NDArray[Any], Index] | None:
     while len(rest):
         if len(found) == 30:
             return None
-        same = _equal_to(array[rest], array[rest[0]])
+        same = _equals_label(array[rest], array[rest[0]])
         same[0] = True  # whatever its own idea of equality
         codes[rest[same]] = len(found)
         found.append(int(rest[0]))
@@ -682,15 +682,15 @@ def _label_column(array: NDArray[Any], *, soft: bool = False) -> NDArray[Any]:
     return array
 
 
-def _equal_to(array: NDArray[Any], value: Any) -> Flags:
+def _equals_label(array: NDArray[Any], value: Any) -> Flags:
     """Flags of the entries that equal a value. An integer too large for a float equals no float."""
     try:
         return np.asarray(array == value, dtype=bool)
     except (OverflowError, ArithmeticError):
-        return np.array([_is_equal(one, value) for one in array], dtype=bool)
+        return np.array([_is_same_label(one, value) for one in array], dtype=bool)
 
 
-def _is_equal(one: Any, other: Any) -> bool:
+def _is_same_label(one: Any, other: Any) -> bool:
     """Whether two labels are equal. An integer too large for a float equals no float."""
     try:
         return bool(one == other)
@@ -699,7 +699,8 @@ def _is_equal(one: Any, other: Any) -> bool:
 
 
 def _check_label(value: Any, name: str) -> Any:
-    """The label, if it is no fraction. Whole numbers of other types (1.0 as a Decimal) become ints."""
+    """The label, if it is no fraction. Whole numbers of other types (1.0 as a Decimal) become
+    ints."""
     number = isinstance(value, (Real, Decimal))
     if not number or isinstance(value, (Integral, np.bool_)):
         return value
@@ -725,11 +726,11 @@ def _check_class_list(array: NDArray[Any]) -> NDArray[Any]:
 def _two_labels(array: NDArray[Any]) -> tuple[Any, Any]:
     """The two different labels of y, found without sorting; the second is None if there is one."""
     first = array[0]
-    other = ~_equal_to(array, first)
+    other = ~_equals_label(array, first)
     if not other.any():
         return first, None
     second = array[int(np.argmax(other))]
-    more = other & ~_equal_to(array, second)
+    more = other & ~_equals_label(array, second)
     if more.any():
         third = plain(array[int(np.argmax(more))])
         raise InputError(
@@ -746,7 +747,7 @@ def _label_pair(first: Any, second: Any, classes: Any) -> tuple[Any, Any]:
     if classes is not None:
         pair = _read_class_pair(classes)
         for value in (first, second):
-            if value is not None and not any(_is_equal(value, known) for known in pair):
+            if value is not None and not any(_is_same_label(value, known) for known in pair):
                 raise InputError(
                     f"y must hold only the classes {[plain(c) for c in pair]}, but "
                     f"{plain(value)!r} came. Correct y or the parameter classes."
@@ -769,7 +770,7 @@ def _label_pair(first: Any, second: Any, classes: Any) -> tuple[Any, Any]:
 
 
 def spelling_advice(labels: Iterable[Any]) -> str:
-    """Advice on two labels that differ only in case or blanks; empty where there are none.
+    """Advice if two labels differ only in case or blanks; otherwise empty.
 
     >>> spelling_advice(["no", "yes", "Yes"])
     "'yes' and 'Yes' differ only in case: spell them alike."
@@ -795,7 +796,8 @@ def _read_class_pair(classes: Any) -> tuple[Any, Any]:
 
 
 def _sort_label_pair(pair: tuple[Any, Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """The two labels in ascending order, as an array. It has the type of y if that can hold both."""
+    """The two labels in ascending order, as an array. It has the type of y if that can hold
+    both."""
     a, b = pair
     try:
         low, high = (a, b) if a < b else (b, a)

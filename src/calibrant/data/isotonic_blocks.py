@@ -15,9 +15,11 @@ SMOOTHING = {"none": 0.0, "laplace": 1.0, "jeffreys": 0.5}
 
 
 def isotonic_blocks(table: ScoreTable, pseudo: float = 0.0) -> tuple[Index, Array]:
-    """First index of every block, and its value n₁/n, strictly increasing; O(D).
+    """The first index of each block of equal isotonic values, and the values n₁/n, strictly rising.
+    O(D).
 
-    With ``pseudo`` each class gets that count in every block, and blocks that no longer rise join.
+    With ``pseudo``, that count is added to each class in every block. Blocks that no longer rise
+    are joined.
 
     >>> table = ScoreTable.from_arrays([0.1, 0.3, 0.4, 0.6], [0, 1, 0, 1])
     >>> [part.tolist() for part in isotonic_blocks(table)]
@@ -64,7 +66,8 @@ def _rises(n0: Array, n1: Array, cells: Index) -> Flags:
 
 
 def isotonic_cuts(table: ScoreTable, last: Index, where: str = "mid") -> Array:
-    """The cut after each block's last score: half-way to the next, at it, or just behind."""
+    """The cut after each block: halfway to the next score, at it, or just behind the last score of
+    the block."""
     if where == "mid":
         return table.cuts(last)
     if where == "left":

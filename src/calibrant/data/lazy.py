@@ -91,7 +91,8 @@ def read_lazy(
 
 
 def columns_by_role(frame: Lazy, names: Names) -> Lazy:
-    """The columns of a frame, checked, called by their roles; scores and weights are doubles."""
+    """The frame's columns, checked and renamed to their roles. Scores and weights become
+    doubles."""
     check_columns(frame.collect_schema(), names)
     frame, called = with_safe_names(frame)
     columns = (
@@ -174,9 +175,9 @@ class LazyRows:
         return is_one_of(label, self.coding.negative), is_one_of(label, self.coding.positive)
 
     def sums(self) -> dict[str, nw.Expr]:
-        """Σw and Σw² of each class, and the number of rows, as expressions to group by.
+        """Expressions to group by: Σw and Σw² of each class, and the number of rows.
 
-        Of columns alone: pandas and Arrow tables cannot group by more.
+        They are made of columns alone, since pandas and Arrow tables cannot group by more.
         """
         sums = {"negative": nw.col("w0").sum(), "positive": nw.col("w1").sum()}
         if self.names.weight and not self.bare:
@@ -248,10 +249,10 @@ class LazyRows:
     def grouped(
         self, cells: CellsOption = "auto", count: Callable[[float], int] = cells_for
     ) -> tuple[Cells | None, Columns]:
-        """The cells that rows are grouped by (None: by score), and the sums of each group.
+        """The cells that rows are grouped by (None: grouped by score), and the sums of each group.
 
-        "auto": by score if there are few scores, else in as many cells as ``count`` gives for the
-        number of rows.
+        With "auto", rows are grouped by score if there are few scores. Otherwise there are as many
+        cells as ``count`` gives for the number of rows.
         """
         found = self.checked(lambda: self.by_score_or_cells(cells, count))
         if not isinstance(found, Cells):
@@ -280,7 +281,8 @@ class LazyRows:
         return self._cells(lambda rows: segment_cells_for(number))
 
     def by_score(self, most: int | None = None) -> Columns:
-        """Sums of each score (and segment); if there are more than ``most``, only how many."""
+        """The sums of each score (and segment). If there are more than ``most`` scores, only their
+        number."""
         return self.group(self.rows(), [*self.keys, "x"], self.sums(), most)
 
     def by_key(
@@ -578,8 +580,11 @@ def refuse_classes(labels: Sequence[Any], column: str, *, known: bool = False) -
 
 
 def distinct_frame(frame: Lazy, column: str) -> Lazy:
-    """A frame of the distinct values of a column; by a GROUP BY on Spark, which would sort, and on
-    Ibis, some of whose engines lack what narwhals asks for there."""
+    """A frame of the distinct values of a column.
+
+    On Spark and Ibis it is a GROUP BY: Spark would sort otherwise, and some engines of Ibis lack
+    what narwhals would use.
+    """
     if not (frame.implementation.is_spark_like() or frame.implementation.is_ibis()):
         return frame.select(column).unique()
     counted = frame.select(nw.col(column).alias("v")).group_by("v").agg(nw.len().alias("n"))
@@ -610,7 +615,8 @@ def refuse_labels(frame: Lazy, column: str, run: Run) -> None:
 def refuse_flagged(
     frame: Lazy, must: str, checks: dict[str, nw.Expr], advice: str, run: Run
 ) -> int:
-    """The number of rows; an InputError that begins with ``must`` if a check flags any."""
+    """Refuse rows that a check flags, with an error that begins with ``must``. Returns the number
+    of rows."""
     counts, rows = count_rows(frame, checks, run)
     if any(counts.values()):
         raise InputError(f"{must}: {counts_in_words(counts, rows)}. {advice}")
@@ -618,7 +624,8 @@ def refuse_flagged(
 
 
 def count_rows(frame: Lazy, flags: Mapping[str, nw.Expr], run: Run) -> tuple[dict[str, int], int]:
-    """For each flag the number of rows where it is true, and the number of all rows, in one pass."""
+    """For each flag the number of rows where it is true, and the number of all rows, in one
+    pass."""
     names = [f"n{i}" for i in range(len(flags))]
     marks = (nw.when(flag).then(nw.lit(1)).otherwise(nw.lit(0)) for flag in flags.values())
     marked = frame.select(*(mark.alias(name) for mark, name in zip(marks, names, strict=True)))
@@ -912,10 +919,10 @@ def zoomed(cells: Cells, question: Callable[[Cells], Question]) -> Steps[tuple[C
 
 
 def run_steps(*asking: tuple[LazyRows, Steps[T]]) -> list[T]:
-    """Run several generators of questions side by side; the result of each.
+    """Run several generators of questions side by side, and return the result of each.
 
-    What they ask at the same time is answered in one pass, if possible. A BadRowsError becomes an
-    InputError that says what is wrong with the rows, where that is known.
+    Questions asked at the same time are answered in one pass, if possible. A BadRowsError becomes
+    an InputError that says what is wrong with the rows.
     """
     done: dict[int, T] = {}
     answers: dict[int, Any] = dict.fromkeys(range(len(asking)))

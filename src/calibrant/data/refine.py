@@ -97,10 +97,10 @@ class Narrowed(NamedTuple):
     scores: Columns
 
     def table(self) -> ScoreTable:
-        """A table with the same isotonic fit as the exact one, cuts and all.
+        """A table with the same isotonic fit as the exact table.
 
-        A piece that is kept stands at its lowest and its highest score, half of its weight at each:
-        the two lie in the same block, whose neighbours see the ends that they would see.
+        A piece without a corner is put at its lowest and its highest score, half of its weight at
+        each. Both lie in the same block, so the neighbours of the block see the same ends.
         """
         kept, single = sums_of(self.kept), sums_of(self.scores)
         x = np.concatenate((self.kept["low"], self.kept["high"], self.scores["x"]))
@@ -158,10 +158,10 @@ def unit_starts(low: Array, high: Array) -> tuple[Index, Index]:
 
 @dataclass(frozen=True)
 class PieceFinder:
-    """Finds the piece of a score: first its cell, then one step after the other.
+    """Finds the piece of a score: first its cell, then, step by step, the piece within it.
 
-    Each step is a table: the cell or piece with number k becomes ``parts`` pieces, numbered from
-    ``first`` on. Rows of cells and pieces that are not in the table are left out.
+    Each step is a table. The cell or piece with number k becomes ``parts`` pieces, numbered from
+    ``first`` on. Rows in cells and pieces that are not in the table are left out.
     """
 
     cells: Cells
@@ -179,7 +179,8 @@ class PieceFinder:
         return PieceFinder(self.cells, tuple(reversed(steps)))
 
     def pieces(self, found: Columns) -> Columns:
-        """The pieces with weight above 0, in order of score. Groups of one piece are put together."""
+        """The pieces with weight above 0, in order of score. Groups of one piece are put
+        together."""
         n0, n1, _, _ = sums_of(found)
         order = np.argsort(found["k"], kind="stable")
         order = order[(n0 + n1)[order] > 0]
@@ -273,10 +274,10 @@ class _OfPieces(Question):
 
 @dataclass
 class PieceSums(_OfPieces):
-    """For each piece: Σw of each class, its lowest and highest score, and Σw·prediction.
+    """A question: for each piece Σw of each class, its lowest and highest score, and Σw·prediction.
 
-    ``link`` makes predictions of an array of scores, ``predict`` where the rows are. Without
-    ``predict`` predictions are not summed.
+    ``link`` makes predictions of an array of scores, ``predict`` in the engine. Without ``predict``
+    predictions are not summed.
     """
 
     link: Callable[[Array], Array]
@@ -284,8 +285,8 @@ class PieceSums(_OfPieces):
     sums: Array | None = None
 
     def ask(self, rows: LazyRows) -> Columns:
-        """One group per piece, not one per class as for cells: there are so many pieces that the
-        number of groups is what costs."""
+        """The answer, by a query with one group for each piece, not one for each class as for
+        cells: with so many pieces, the number of groups decides the cost."""
         rows = self.finder.rows_of(rows)
         x, w0, w1 = nw.col("x"), nw.col("w0"), nw.col("w1")
         frame, sums = rows.rows(nw.col("k")), {"negative": w0.sum(), "positive": w1.sum()}
@@ -325,7 +326,7 @@ class PieceSums(_OfPieces):
 
 @dataclass
 class PieceScores(_OfPieces):
-    """For each score in some pieces: Σw and Σw² of each class."""
+    """A question: for each score in some pieces, Σw and Σw² of each class."""
 
     parts: list[tuple[Array, NDArray[np.int64], Array | None]] = field(default_factory=list)
 

@@ -74,8 +74,11 @@ class ScoreScale(NamedTuple):
 
     @property
     def centre(self) -> float:
-        """Scores s that run the other way are read as ``centre`` − s, of the same kind: 1 − p of
-        probabilities, 100 − s of percentages, −s of all others."""
+        """The number from which reversed scores are subtracted: 1 for probabilities, 100 for
+        percentages, 0 for all others.
+
+        ``centre`` − s is of the same kind as s.
+        """
         return {"probabilities": 1.0, "percentages": PERCENT[1]}.get(self.kind, 0.0)
 
     @property
@@ -235,7 +238,8 @@ class ScoreRange(Frozen):
 
 
 def _round_outwards(value: float, digits: int, side: int) -> float:
-    """The value rounded to so many decimals: never below it for side 1, never above it for side −1."""
+    """The value rounded to so many decimals: never below it for side 1, never above it for side
+    −1."""
     try:
         near = round(value, digits)
         if side * near < side * value:

@@ -133,7 +133,8 @@ class ScoreMatrix(Frozen):
         return float(min(map(np.min, sums))), float(max(map(np.max, sums)))
 
     def kind(self) -> str:
-        """What the scores look like: ``"probability"`` or ``"logit"``; of a part, as the whole.
+        """What the scores look like: ``"probability"`` or ``"logit"``. Parts have the kind of the
+        whole.
 
         Percentages are refused. Scores in [0, 1] that do not sum to one are logits, with a warning.
         """

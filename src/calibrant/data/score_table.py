@@ -106,9 +106,9 @@ class ScoreTable(Frozen):
     @classmethod
     def from_arrays(
         cls,
-        scores: Any,
-        y: Any,
-        sample_weight: Any = None,
+        scores: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
         *,
         pos_label: Any = None,
         classes: Any = None,
@@ -160,7 +160,9 @@ class ScoreTable(Frozen):
         return cls(*sum_by_score(x, (n0, n1, q0, q1)))
 
     @classmethod
-    def from_soft_labels(cls, scores: Any, share: Any, sample_weight: Any = None) -> ScoreTable:
+    def from_soft_labels(
+        cls, scores: ArrayLike, share: Any, sample_weight: ArrayLike | None = None
+    ) -> ScoreTable:
         """The table of rows with a probability of the positive class, ``share``, as their label.
 
         A row of share q counts q as a positive and 1 − q as a negative, and stays one row: its Σw²
@@ -388,7 +390,8 @@ class ScoreTable(Frozen):
         return sigmoid(scores) if kind == "margins" else scores
 
     def as_probabilities(self) -> ScoreTable | None:
-        """The table with its scores read as probabilities (see `probability_of`); None for points."""
+        """The table with its scores read as probabilities (see `probability_of`); None for
+        points."""
         kind = self.scale.kind
         if kind in ("probabilities", "points"):
             return self if kind == "probabilities" else None
@@ -475,7 +478,7 @@ class ScoreTable(Frozen):
         return ScoreTable.from_counts(function(self.scores), *self.columns)
 
     def mirrored(self) -> ScoreTable:
-        """The table of scores that run the other way: of 1 − p, 100 − s or −s (see `ScoreScale`).
+        """The table of reversed scores: 1 − p, 100 − s or −s (see `ScoreScale.centre`).
 
         >>> ScoreTable.from_counts([0.25, 0.75], [1, 3], [3, 1]).mirrored()
         ScoreTable(2 scores from 0.25 to 0.75, weight 8: 4 positive, 4 negative)
@@ -758,7 +761,7 @@ class Cells:
         return float(share[crowded].sum())
 
     def closer(self, found: Mapping[str, NDArray[Any]]) -> Cells | None:
-        """Finer cells inside the most crowded cell; None if no cell is crowded."""
+        """Cells that are finest inside the most crowded cell; None if no cell is crowded."""
         crowded, share = self._crowded(found)
         if not crowded.any():
             return None

@@ -53,7 +53,8 @@ def segment_key(value: Any) -> Key:
 
 
 def segment_path(value: Any) -> SegmentKey:
-    """A segment of one column (see `segment_key`) or of several, which is a tuple.
+    """A segment as files hold it: one value (see `segment_key`), or a tuple with a value for each
+    column.
 
     >>> segment_path(np.int64(3)), segment_path((np.int64(3), "a"))
     (3, (3, 'a'))
@@ -62,7 +63,8 @@ def segment_path(value: Any) -> SegmentKey:
 
 
 def segment_column_names(segments: Any) -> tuple[str, ...]:
-    """The names of several columns of segments; none where there is one column, or no names.
+    """The names of several columns of segments; () if there is one column, or if columns have no
+    names.
 
     >>> segment_column_names({"country": ["fr"], "product": ["card"]}), segment_column_names(["fr"])
     (('country', 'product'), ())
@@ -121,7 +123,7 @@ def _columns_as_given(segments: Any) -> list[Any]:
 
 
 def _frame_columns(frame: Any) -> Sequence[Any]:
-    """The names of the columns of a frame of any library; none of anything else."""
+    """The names of a frame's columns; () if it is no frame."""
     names: Sequence[Any] = getattr(frame, "column_names", getattr(frame, "columns", ()))
     return names
 
@@ -258,7 +260,8 @@ def combine_segment_columns(
 
 
 def _check_column(segments: Any) -> NDArray[Any]:
-    """A column of segments as an array, which must hold text or whole numbers and no gaps."""
+    """A column of segments as an array. Anything but text or whole numbers without gaps is
+    refused."""
     column = to_column(segments, "segments")
     if column.ndim != 1:
         raise InputError(

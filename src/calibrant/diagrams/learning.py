@@ -10,7 +10,7 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
 from calibrant import metrics
@@ -192,15 +192,15 @@ def _summary(values: Array, level: float) -> Difference:
 
 def learning_curve(
     calibrators: Any,
-    scores: Any,
-    y: Any,
+    scores: ArrayLike,
+    y: ArrayLike,
     *,
     sizes: Iterable[int] = SIZES,
     repeats: int = 10,
     measure: str | Callable[..., float] = "brier",
     larger_is_better: bool | None = None,
     level: float = 0.95,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
     random_state: Any = None,
     progress: bool = False,

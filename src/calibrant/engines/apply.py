@@ -56,7 +56,7 @@ from calibrant.engines.frame_printer import (
     usable_keys,
 )
 from calibrant.errors import InputError, ParameterError, counts_in_words
-from calibrant.fitting.fitted import Fitted, map_of, to_fitted_map
+from calibrant.fitting.fitted import Fitted, FittedCalibrator, map_of, to_fitted_map
 from calibrant.methods.features.rule import TreeRounds
 from calibrant.rules.base import Map, VectorMap
 from calibrant.rules.plan.nodes import BySegment
@@ -64,7 +64,7 @@ from calibrant.rules.segmented import Segmented
 
 
 def add_probabilities(
-    calibrator: Any,
+    calibrator: FittedCalibrator | Map,
     frame: Any,
     *,
     score: str | Sequence[str] | Mapping[Any, str],

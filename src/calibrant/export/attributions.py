@@ -10,7 +10,7 @@ import numpy as np
 from calibrant.array_types import Array
 from calibrant.data.door import check_word
 from calibrant.errors import InputError
-from calibrant.fitting.fitted import map_of, to_fitted_map
+from calibrant.fitting.fitted import FittedCalibrator, map_of, to_fitted_map
 from calibrant.losses import logit
 from calibrant.rules.base import Map, VectorMap
 from calibrant.rules.sigmoids import Logistic
@@ -40,7 +40,7 @@ class Attributions(NamedTuple):
 
 def calibrate_attributions(
     attributions: Any,
-    calibrator: Any,
+    calibrator: FittedCalibrator | Map,
     *,
     base_values: Any = None,
     link: str = "identity",

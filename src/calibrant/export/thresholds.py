@@ -6,10 +6,12 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import ParameterError
-from calibrant.fitting.fitted import map_of, to_fitted_map
+from calibrant.fitting.fitted import FittedCalibrator, map_of, to_fitted_map
+from calibrant.rules.base import Map
 from calibrant.rules.piecewise import probability_range, score_at
 
 
@@ -37,7 +39,11 @@ class Threshold(NamedTuple):
 
 
 def best_threshold(
-    calibrator: Any, *, cost_fp: float, cost_fn: float, scores: Any = None
+    calibrator: FittedCalibrator | Map,
+    *,
+    cost_fp: float,
+    cost_fn: float,
+    scores: ArrayLike | ScoreTable | None = None,
 ) -> Threshold:
     """The score from which on acting costs less than not acting.
 

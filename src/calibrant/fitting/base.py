@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.metadata_routing import UNUSED
@@ -139,8 +139,8 @@ class ScoreEstimator(KeepsRule, ClassifierMixin, BaseEstimator):  # type: ignore
 
     @contextmanager
     def _part_of(self, whole: ScoreScale | None) -> Iterator[Self]:
-        """Inside this block a fit reads scores on the scale of a ``whole`` that its rows are a part
-        of."""
+        """Inside this block, a fit reads its scores on the scale of a ``whole`` of which its rows
+        are a part."""
         if whole is not None:
             self._whole = whole
         try:
@@ -161,7 +161,7 @@ class ScoreEstimator(KeepsRule, ClassifierMixin, BaseEstimator):  # type: ignore
 
     @property
     def _rule_reader(self) -> RuleReader:
-        """The rule, and how new scores are read for it."""
+        """The fitted rule, with what it takes to read new scores for it."""
         check_is_fitted(self)
         rule: Rule = getattr(self, self._kept_as)
         labels, positive = self._class_labels, getattr(self, "pos_label_", None)
@@ -169,7 +169,7 @@ class ScoreEstimator(KeepsRule, ClassifierMixin, BaseEstimator):  # type: ignore
         facts = self._provenance
         return RuleReader(rule, labels, column, self.score_range_, facts, self._takes)
 
-    def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
+    def predict_proba(self, scores: ArrayLike, *, on_range: OnRange = "error") -> Array:
         """The probability of each class, columns in the order of ``classes_``.
 
         Where the scores of the fit were probabilities, so must these be: others are refused
@@ -177,7 +177,7 @@ class ScoreEstimator(KeepsRule, ClassifierMixin, BaseEstimator):  # type: ignore
         """
         return self._rule_reader.of_classes(scores, RowInputs(), on_range)
 
-    def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[Any]:
+    def predict(self, scores: ArrayLike, *, on_range: OnRange = "error") -> NDArray[Any]:
         """The most probable class of each row (of a tie the first of ``classes_``).
 
         For labels that do not exclude each other, (n, k) of 0 and 1: who is more probable than not.
@@ -227,7 +227,7 @@ class ScoreTransformer(TransformerMixin):  # type: ignore[misc]
 
 
 def _jsonable(value: Any) -> Any:
-    """The parameter as JSON can hold it; its repr where it cannot."""
+    """A parameter as JSON can hold it: as it is, or else its repr."""
     value = plain(value)
     if isinstance(value, np.ndarray):
         value = value.tolist()
@@ -250,7 +250,7 @@ DIRECTIONS: OneOf = OneOf(("rising", "falling", "auto"))
 
 
 def uses_logit_scale(scale: str, table: ScoreTable) -> bool:
-    """Whether a method with this ``scale`` fits to the logits of the table's scores."""
+    """Whether a method with this ``scale`` reads the scores of a table by their logits."""
     if scale == "logit" and not table.scale.probabilities:
         low, high, _ = table.scale
         raise InputError(
@@ -309,7 +309,9 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
     pos_label_: Any
     direction_: str
 
-    def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, scores: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit the map.
 
         Parameters
@@ -371,7 +373,8 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
         return self
 
     def _in_rows(self, table: ScoreTable) -> ScoreTable:
-        """The table with its weights in units of rows; ``weights`` says what they mean."""
+        """The table with its weights in units of rows. The parameter ``weights`` says what they
+        mean."""
         return score_table.table_in_rows(table, self.weights)
 
     @abstractmethod
@@ -381,7 +384,7 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
         May set further ``name_`` attributes.
         """
 
-    def calibrate(self, scores: Any, *, on_range: OnRange = "error") -> Any:
+    def calibrate(self, scores: ArrayLike, *, on_range: OnRange = "error") -> Any:
         """The calibrated probability of ``pos_label_`` for each score, shape (n,).
 
         A NumPy array; of a pandas or Polars series, a series with its index. Where the scores of
@@ -391,17 +394,17 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
         return self._rule_reader.positive(scores, RowInputs(), on_range)
 
     def score_at(self, probability: Any) -> ScoreAt:
-        """Which score has this probability of ``pos_label_``? As `Fitted.score_at`.
+        """The score that has this probability of ``pos_label_``; as `Fitted.score_at`.
 
-        For maps that rise or fall throughout; others are refused. Where the map is flat the answer
-        has both ends, where it jumps over the probability the first score beyond.
+        The map must rise or fall throughout. Where it is flat the answer has both ends. Where it
+        jumps over the probability, it is the first score beyond the jump.
         """
         check_is_fitted(self)
         return score_at(self.map_, probability)
 
 
 def direction_of(table: ScoreTable, asked: str) -> str:
-    """Whether the map of a table rises or falls: as was asked, or of "auto" as the labels show."""
+    """Whether the map of a table rises or falls. For "auto" the labels decide."""
     if asked != "auto":
         return asked
     return "rising" if rises_with_labels(table) else "falling"
@@ -433,7 +436,7 @@ def rises_with_labels(table: ScoreTable) -> bool:
 
 
 def few_events_warning(calibrator: Any, table: ScoreTable) -> str:
-    """The text of the warning if a class has too few rows for the calibrator; else empty.
+    """The text of a warning if a class has too few rows for the calibrator; otherwise empty.
 
     Rows of unequal weight count by (Σw)²/Σw².
     """
@@ -457,7 +460,8 @@ def few_events_warning(calibrator: Any, table: ScoreTable) -> str:
 
 
 def facts_of_table(table: ScoreTable) -> tuple[ScoreRange, dict[str, Any]]:
-    """The range of the scores of a table that is not empty, and facts for a fit's provenance."""
+    """The range of a table's scores, and facts for the provenance of a fit. The table must not be
+    empty."""
     least, most = float(table.scores[0]), float(table.scores[-1])
     return ScoreRange.between(least, most, probabilities=table.scale.probabilities), {
         "calibrant": __version__,
@@ -495,7 +499,7 @@ ROUGH = 1 << 20
 
 
 class ReadsClassScores:
-    """A calibrator whose map takes a column of scores for each class."""
+    """A calibrator whose map takes one column of scores for each class."""
 
     map_: Any
     classes_: NDArray[Any]
@@ -509,13 +513,15 @@ class ReadsClassScores:
         self.score_range_, facts = facts_of_matrix(matrix, fitted)
         self._provenance = facts | score_column_facts(scores)
 
-    def top_label(self, scores: Any, *, on_range: OnRange = "error") -> tuple[NDArray[Any], Array]:
+    def top_label(
+        self, scores: ArrayLike, *, on_range: OnRange = "error"
+    ) -> tuple[NDArray[Any], Array]:
         """The most probable class of each row, and its probability: the confidence."""
         p = self.predict_proba(scores, on_range=on_range)
         best = np.argmax(p, axis=1)
         return self.classes_[best], p[np.arange(len(p)), best]
 
-    def class_wise(self, scores: Any, label: Any, *, on_range: OnRange = "error") -> Array:
+    def class_wise(self, scores: ArrayLike, label: Any, *, on_range: OnRange = "error") -> Array:
         """The probability of one class, shape (n,)."""
         known = [plain(c) for c in self.classes_]
         if label not in known:
@@ -556,7 +562,9 @@ class VectorCalibrator(ScoreTransformer, ScoreEstimator, ReadsClassScores):
     classes: Any
     map_: VectorMap
 
-    def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, scores: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit the map.
 
         Parameters
@@ -625,8 +633,8 @@ def count_columns(scores: Any) -> int:
 
 
 def facts_of_matrix(matrix: ScoreMatrix, fitted: VectorMap) -> tuple[ScoreRange, dict[str, Any]]:
-    """The range of the scores of a matrix that a map was fitted to, and facts for the provenance of
-    the fit; logits are never probabilities."""
+    """The range of a matrix's scores, and facts for the provenance of a fit. Logits never count as
+    probabilities."""
     return ScoreRange.between(*matrix.ends, probabilities=fitted.reads != "logit"), {
         "calibrant": __version__,
         "weight": matrix.total,
@@ -638,7 +646,7 @@ def facts_of_matrix(matrix: ScoreMatrix, fitted: VectorMap) -> tuple[ScoreRange,
 
 @dataclass(frozen=True)
 class RowReading:
-    """The rows of a matrix, and how they are read: as logits, or as probabilities.
+    """The rows of a matrix, and whether they are logits or probabilities.
 
     ``input`` is "logit" or "probability". Probabilities are raised to at least ``floor``.
     `calibrant.maps.Softmax` reads new rows the same way, and explains ``inner``.
@@ -678,7 +686,7 @@ class RowReading:
         return lambda: iter(kept)
 
     def temperature(self, *, smoothing: float = 0.0) -> float:
-        """The factor 1/T of the best temperature."""
+        """The factor 1/T for the best temperature T."""
         step, start = -(-self.matrix.size // ROUGH), None
         if step > 1:  # a pass over all rows takes long: begin near the optimum
             some = replace(self, matrix=self.matrix.every(step))
@@ -692,11 +700,12 @@ class RowReading:
 
 
 def read_as(matrix: ScoreMatrix, scale: str) -> RowReading:
-    """The rows of a matrix, read as the parameter ``scale`` of a calibrator says.
+    """The rows of a matrix, read on the ``scale`` of a calibrator.
 
-    ``"logit"``: as probabilities, whose logarithm is taken; ``"raw"``: as logits; ``"auto"``: as
-    what they look like. Probabilities are raised to at least half the smallest positive one: so a
-    zero, which a model may have rounded to, costs no more than the finest step the model can make.
+    ``"logit"``: they are probabilities, whose logarithm is taken. ``"raw"``: they are logits.
+    ``"auto"``: the scores themselves decide. Probabilities are raised to at least half the smallest
+    positive one. So a zero, which a model may have rounded, costs no more than the finest step that
+    the model can make.
     """
     if scale == "logit":
         matrix.check_distributions()
@@ -737,11 +746,11 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
     @abstractmethod
     def fit_rows(
         self,
-        scores: Any,
-        y: Any,
+        scores: ArrayLike,
+        y: ArrayLike,
         X: Any,
-        sample_weight: Any = None,
-        groups: Any = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         inputs: RowInputs | None = None,
     ) -> Self:
         """Fit to a model's scores of the rows X.
@@ -752,17 +761,18 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
 
     @property
     def judges_inputs(self) -> bool:
-        """Whether `fit_rows` needs its ``inputs``."""
+        """Whether `fit_rows` needs the argument ``inputs``."""
         return False
 
     def companion(
         self, model: Any, train: Rows | None, rows: Index | None, method: Method = "auto"
     ) -> Callable[[Any], RowInputs]:
-        """The function that makes of a model's new rows what `predict_rows` needs beside scores.
+        """A function from new rows of a model to the inputs that `predict_rows` needs beside
+        scores.
 
-        Here it takes the rows themselves as features. The model was fitted to the ``rows`` of
-        ``train`` (None: all of them); where nobody knows to which, ``train`` is None. ``method``
-        says how the model is asked for scores.
+        By default the rows themselves are the features. The model was fitted to the ``rows`` of
+        ``train`` (None: all of them). ``train`` is None if nobody knows its training rows.
+        ``method`` says how the model is asked for scores.
         """
         return RowInputs
 
@@ -789,7 +799,8 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
         return rows.without_weightless()
 
     def _read_labels(self, y: Any) -> Rows:
-        """Rows without scores, of two classes or, where the calibrator takes them, of more."""
+        """Rows without scores, of two classes. If the calibrator takes more classes, there may be
+        more."""
         if self.multiclass:
             many, codes = read_class_labels(y, self.classes)
             if len(many) > 2:
@@ -826,10 +837,10 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
             self._provenance["unused"] = sorted(unused)
         return self
 
-    def predict_rows(self, scores: Any, rows: RowInputs) -> Array:
-        """The probability of each class, for scores that may lie outside the range of the fit.
+    def predict_rows(self, scores: ArrayLike, rows: RowInputs) -> Array:
+        """The probability of each class. Scores may lie outside the range of the fit.
 
-        ``rows`` are what the function of `companion` gives.
+        ``rows`` are the inputs that the function of `companion` gives.
         """
         return self._rule_reader.of_classes(scores, rows, "allow")
 

@@ -31,6 +31,7 @@ from calibrant.fitting.fitted import (
     FORMAT,
     OLD_FORMAT,
     Fitted,
+    FittedCalibrator,
     name_type,
     to_fitted_value,
 )
@@ -38,7 +39,7 @@ from calibrant.outputs import find_target, write_whole
 
 
 def save(
-    calibrator: Any,
+    calibrator: FittedCalibrator,
     path: str | os.PathLike[str],
     *,
     period: Any = None,
@@ -179,7 +180,7 @@ def _write_json(file: Path, document: dict[str, Any]) -> None:
 
 
 def _read_arrays(file: Path, entry: Any) -> dict[str, NDArray[Any]]:
-    """The arrays of the file that a JSON file names; refused unless they were saved together."""
+    """The arrays of the file that a JSON file names. They are refused if their checksum differs."""
     beside = _array_path(file, entry)
     if beside is None:
         raise InputError("the file is damaged: it names no file of arrays.")
@@ -213,7 +214,7 @@ def _array_path(file: Path, entry: Any) -> Path | None:
 
 
 def _array_path_of_file(file: Path) -> Path | None:
-    """The path of the file of arrays that belongs to a calibrator file; None if there is none."""
+    """The path of the arrays that belong to a calibrator file; None if it has none."""
     try:
         with file.open("rb") as stream:
             head = stream.read(100)  # both words come first
@@ -295,7 +296,7 @@ def arrays_of_npz(content: bytes) -> dict[str, NDArray[Any]]:
 
 
 def _read_array(content: bytes, filename: str) -> NDArray[Any]:
-    """The array of one member of an archive, whose header must tell the truth."""
+    """The array in one member of an archive. A header that does not match its bytes is refused."""
     name = brief(filename)
     if not content.startswith(MAGIC):
         raise InputError(f"it does not hold arrays of format version 1.0, but {name}.")
@@ -322,7 +323,7 @@ def _read_array(content: bytes, filename: str) -> NDArray[Any]:
 PER_LINE = 5
 
 
-def to_json(calibrator: Any) -> str:
+def to_json(calibrator: FittedCalibrator) -> str:
     """The calibrator as JSON: the text of the file that `save` writes.
 
     Parameters

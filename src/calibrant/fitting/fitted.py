@@ -8,10 +8,10 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from calibrant.array_types import Array, Index
 from calibrant.data.attributes import Attribute
@@ -50,12 +50,12 @@ class PredictsByRule:
 
     def calibrate(
         self,
-        scores: Any,
+        scores: ArrayLike,
         segments: Any = None,
         *,
         features: Any = None,
-        lower: Any = None,
-        upper: Any = None,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
         on_range: OnRange = "error",
     ) -> Any:
         """With two classes: the calibrated probability of the positive one, shape (n,).
@@ -81,12 +81,12 @@ class PredictsByRule:
 
     def predict_proba(
         self,
-        scores: Any,
+        scores: ArrayLike,
         segments: Any = None,
         *,
         features: Any = None,
-        lower: Any = None,
-        upper: Any = None,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
         on_range: OnRange = "error",
     ) -> Array:
         """The probability of each class, columns in the order of the classes.
@@ -98,12 +98,12 @@ class PredictsByRule:
 
     def predict(
         self,
-        scores: Any,
+        scores: ArrayLike,
         segments: Any = None,
         *,
         features: Any = None,
-        lower: Any = None,
-        upper: Any = None,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
         on_range: OnRange = "error",
     ) -> NDArray[Any]:
         """The most probable class of each row (of a tie the first).
@@ -206,7 +206,8 @@ class Fitted(PredictsByRule, Frozen):
 
     @property
     def expects(self) -> ScoreRange | None:
-        """The range of the scores of the fit; where that is not known, what the map needs."""
+        """The range of the scores of the fit. If it is unknown, the range that the map needs; None
+        if it needs none."""
         if self.score_range is None and self.rule.takes_probabilities:
             return ScoreRange("probability", 0.0, 1.0)
         return self.score_range
@@ -218,7 +219,8 @@ class Fitted(PredictsByRule, Frozen):
         return RuleReader(self.rule, self.classes, column, self.expects, self.provenance, takes)
 
     def mirrored(self, scale: ScoreScale) -> Fitted:
-        """The calibrator of scores of this scale, where it was fitted to them read the other way.
+        """The calibrator of the original scores, if it was fitted to reversed ones. ``scale`` is
+        that of the original scores.
 
         >>> from calibrant.maps import Piecewise
         >>> points = Fitted(Piecewise.step([-500.0], [0.1, 0.8]), (0, 1), 1)
@@ -235,10 +237,10 @@ class Fitted(PredictsByRule, Frozen):
         )
 
     def score_at(self, probability: Any) -> ScoreAt:
-        """Which score has this probability of ``pos_label``? A threshold, to the exact double.
+        """The score that has this probability of ``pos_label``: a threshold, to the exact double.
 
-        For maps that rise or fall throughout; others are refused. Where the map is flat the answer
-        has both ends, where it jumps over the probability the first score beyond.
+        The map must rise or fall throughout. Where it is flat the answer has both ends. Where it
+        jumps over the probability, it is the first score beyond the jump.
 
         >>> from calibrant.maps import Piecewise
         >>> fitted = Fitted(Piecewise.step([0.5], [0.1, 0.8]), (0, 1), 1)
@@ -343,7 +345,7 @@ def check_version(document: Any, form: str, newest: int, what: str) -> None:
 
 
 class RuleReader(NamedTuple):
-    """A rule that reads new scores, and what comes beside them, as those of its fit.
+    """Reads new scores, and what comes beside them, for a rule, and gives its predictions.
 
     Calibrators and `Fitted` predict by it.
 
@@ -371,7 +373,8 @@ class RuleReader(NamedTuple):
     takes: frozenset[str] = frozenset()
 
     def positive(self, scores: Any, rows: RowInputs, on_range: str) -> Any:
-        """The probability of the positive class of each row, (n,); for a series, a series."""
+        """The probability of the positive class of each row, shape (n,). If the scores are a
+        series, it is a series."""
         if not self.rule.binary:
             raise InputError(
                 "calibrate gives the probability of one of two classes, but this calibrator gives "
@@ -433,7 +436,8 @@ class RuleReader(NamedTuple):
         return rule(clean, rows) if rule.needs else rule(clean)
 
     def _check_inputs(self, rows: RowInputs) -> None:
-        """Refuse inputs that the rule does not need, and rows without segments where it does."""
+        """Refuse inputs that the rule does not need. Refuse rows without segments if it needs
+        segments."""
         given = {name for name in BESIDE if getattr(rows, name) is not None}
         needless = sorted(given - self.rule.needs - self.takes)
         if needless:
@@ -450,7 +454,7 @@ class RuleReader(NamedTuple):
             )
 
     def _find_segments(self, rule: Segmented, segments: Any) -> Index:
-        """The number of each row's segment; a warning if most rows have a new segment."""
+        """The number of each row's segment. If most rows are in new segments, warn."""
         known: Any = self.provenance.get("segment_column")
         several = isinstance(known, (list, tuple)) and all(isinstance(n, str) for n in known)
         names = tuple(known) if several else ()
@@ -485,9 +489,9 @@ def read_column_scores(scores: Any, columns: int, labels: Any) -> NDArray[Any]:
 
 
 def refuse_models(calibrator: Any) -> None:
-    """Refuse a model with its calibrator where only a calibrator of scores can be used.
+    """Refuse a model with its calibrator where a calibrator of scores is needed.
 
-    Such classes say so by ``takes_rows``. What is made of a calibrator takes scores, too.
+    Such classes have ``takes_rows``, since they take rows and not scores.
     """
     if isinstance(calibrator, type) or not getattr(calibrator, "takes_rows", False):
         return
@@ -501,12 +505,12 @@ def refuse_models(calibrator: Any) -> None:
 
 
 class TreeParts(NamedTuple):
-    """A map of the score, and rounds of trees: z ← factor · (z + Σ trees), from its logit.
+    """The parts of a rule of trees, for exports: a map of the score, then rounds z ← factor · (z +
+    Σ trees).
 
-    Columns without names are called by their numbers.
-
-    ``trees`` are the `SmallTrees` of `calibrant.methods.features.rule`. They count ``columns``
-    from 0; the column after the last is z. ``facts`` is the fitted value that they come from.
+    z begins as the logit of the map. ``trees`` are `SmallTrees` of
+    `calibrant.methods.features.rule`. They count ``columns`` from 0, and z is the column after the
+    last. ``facts`` is the fitted value.
     """
 
     start: Map
@@ -551,8 +555,16 @@ def map_of(calibrator: Any) -> Map:
     )
 
 
+class FittedCalibrator(Protocol):
+    """What `save` takes: a fitted calibrator, or a `Fitted` itself."""
+
+    def to_fitted(self) -> Fitted:
+        """The calibrator as a plain value."""
+        ...
+
+
 def to_fitted_value(calibrator: Any) -> Fitted | None:
-    """The calibrator as a `Fitted`, as `save` writes it; None for a map or another object."""
+    """The calibrator as a `Fitted`, which `save` writes; None for a map or any other object."""
     if isinstance(calibrator, (Map, type)) or not hasattr(calibrator, "to_fitted"):
         return None
     refuse_models(calibrator)
@@ -572,11 +584,11 @@ def to_fitted_map(calibrator: Any) -> Fitted | None:
 
 
 class NoMapError(InputError, AttributeError):
-    """A calibrator that needs more of a row than its scores has no attribute ``map``."""
+    """A calibrator without a map was asked for one, since it needs more of a row than its score."""
 
 
 def _why_no_map(fitted: Fitted) -> str:
-    """The error text for a calibrator that needs more of a row than its scores."""
+    """The error for a calibrator that has no map, since it needs more of a row than its scores."""
     needed = " and ".join(sorted(fitted.rule.needs))
     return (
         f"{fitted.method or 'this calibrator'} has no map and cannot be exported: it is no "

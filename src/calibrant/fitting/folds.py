@@ -36,7 +36,7 @@ def fold_pairs(fold: Index, k: int) -> list[Pair]:
 
 
 def deal_in_turn(order: Index, k: int) -> Index:
-    """The fold of each row, where rows are dealt to k folds one by one in this order.
+    """The fold of each row, if rows are dealt to k folds one by one in this order.
 
     >>> deal_in_turn(np.array([2, 0, 1]), 2).tolist()
     [1, 0, 0]
@@ -119,7 +119,8 @@ class TableFolds:
 
 
 def soft_cells(weights: tuple[Array, Array], squares: tuple[Array, Array]) -> Flags:
-    """Flags of the cells whose rows have soft labels: both classes, and of one less than a row."""
+    """Flags of the cells whose rows have soft labels: cells with both classes, of which one has
+    less than a whole row."""
     pairs = zip(weights, squares, strict=True)
     less = [(q > SMALLEST) & (n * n < q * (1.0 - 1e-9)) for n, q in pairs]
     return np.asarray((weights[0] > 0.0) & (weights[1] > 0.0) & (less[0] | less[1]))
@@ -152,12 +153,12 @@ def _deal_rows(
 
 
 def is_fold_count(cv: Any) -> bool:
-    """Whether ``cv`` is a number of folds (or None), for which a table is enough, without rows."""
+    """Whether ``cv`` is a number of folds (or None). Then a table is enough, without its rows."""
     return cv is None or isinstance(cv, Integral)
 
 
 def limit_folds(wanted: int, rarest: float) -> int:
-    """The number of folds wanted, or fewer: one for each row of the rarer class; 0 instead of 1.
+    """The number of folds wanted, but at most one for each row of the rarer class; 0 if that is 1.
 
     >>> limit_folds(5, 3.0), limit_folds(5, 1.0)
     (3, 0)
@@ -180,10 +181,10 @@ def split_rows_with_weight(
 ) -> tuple[list[Pair], Index | None]:
     """Splits of the rows of positive weight, for any ``cv``, and the cluster of each row.
 
-    Rows of a cluster are not independent: those of a group; each row is its own cluster if some are
-    held out more than once. None if all rows are independent. ``rows`` are those of positive weight
-    alone (see `Rows.without_weightless`); ``groups``, and ``cv`` where it is a list of splits, are
-    of all rows. Splits without rows to learn from, or to judge on, are left out.
+    Rows of one cluster are not independent. They are the rows of a group, or one row that is held
+    out several times. The clusters are None if all rows are independent. ``rows`` are those of
+    positive weight alone (see `Rows.without_weightless`). ``groups``, and ``cv`` if it is a list of
+    splits, are of all rows. Splits without rows to learn from, or to judge on, are left out.
     """
     codes, present, cluster = rows.codes.astype(np.intp), rows.kept, None
     X = rows.scores if rows.X is None else rows.X
@@ -286,9 +287,10 @@ class CvLimit:
 
 
 def _deal_by_label(k: int, rows: Rows) -> list[Pair]:
-    """k folds, to which the rows of each class are dealt in turn; a class may be smaller than k.
+    """k folds, to which the rows of each class are dealt one after the other.
 
-    Rows with soft labels are dealt in the order of these.
+    A class may have fewer than k rows. Rows with soft labels are dealt in the order of their
+    labels.
     """
     n = len(rows.codes)
     if n < k:
@@ -300,8 +302,8 @@ def _deal_by_label(k: int, rows: Rows) -> list[Pair]:
 def deal_soft_labels(rows: Rows, k: int, seed: int) -> list[Pair]:
     """k folds, to which rows with soft labels are dealt at random.
 
-    Rows with labels of ½ and more are dealt by themselves. The folds do not depend on the order of
-    the rows.
+    Rows with labels of ½ and more are dealt separately from the others. The folds do not depend on
+    the order of the rows.
     """
     keys = (rows.scores, rows.share, rows.weight, rows.positive)  # the last one goes first
     order = np.lexsort([key for key in keys if key is not None])
@@ -345,7 +347,8 @@ def _hold_out_fraction(
 
 
 def _splits_without_weightless(cv: Any, present: Flags) -> Any:
-    """Lists of splits, renumbered for the rows that are ``present``; any other cv as it is."""
+    """Splits with the rows of weight zero removed and the others renumbered; any other ``cv``
+    unchanged."""
     if present.all() or cv is None or isinstance(cv, Real) or hasattr(cv, "split"):
         return cv
     position = np.cumsum(present) - 1
@@ -410,11 +413,11 @@ def _check_groups_for_folds(k: int, groups: NDArray[Any]) -> None:
 
 
 def check_splits(pairs: list[Pair], rows: Rows, fits: ModelFits, *, ensemble: bool) -> None:
-    """Refuse splits without rows to score, or that train on fewer than two classes; and folds with
-    rows of one class only, where a calibrator is fitted to each (``ensemble``).
+    """Refuse splits without rows to score, and splits that train on fewer than two classes. With
+    ``ensemble`` also folds with rows of one class only, since a calibrator is fitted to each.
 
-    Warn of folds that train without one of several classes, to which a model with predict_proba
-    then gives probability 0. Other models are refused once they are fitted.
+    Warn of folds that train without one of several classes: a model with predict_proba then gives
+    it probability 0. Other models are refused once they are fitted.
     """
     lacking = []
     for number, (train, test) in enumerate(pairs, start=1):
@@ -459,9 +462,9 @@ MOST_SORTED = 1 << 22
 
 
 def count_large_parts(matrix: ScoreMatrix, count: int) -> int:
-    """The number of parts of a large matrix of many classes, of which one is held out.
+    """For a large matrix of many classes, the number of parts of which one is held out.
 
-    0 where ``count`` folds do not take long.
+    0 if ``count`` folds are quick enough.
     """
     n, k = len(matrix), matrix.n_classes
     if k <= FEW_CLASSES or n * k <= FOLDED_NUMBERS or count < 2:
@@ -470,12 +473,12 @@ def count_large_parts(matrix: ScoreMatrix, count: int) -> int:
 
 
 def deal_by_scores(matrix: ScoreMatrix, count: int) -> Index:
-    """The fold of each row: rows sorted by their scores and dealt in turn.
+    """The fold of each row: rows are sorted by their scores and dealt one after the other.
 
-    Nothing is random, and neither the order of the rows nor their labels matter (except among
-    equal scores). Folds with equal shares of every class would repeat the accidents of the sample,
-    and a fit to those accidents would seem to gain. Large matrices are sorted by their first two
-    columns only.
+    Nothing is random, and neither the order of the rows nor their labels matter (except among equal
+    scores). The shares of the classes differ from fold to fold, as chance has it. With equal shares
+    each fold would repeat the accidents of the sample, and a fit to those accidents would seem to
+    gain. Large matrices are sorted by their first two columns only.
     """
     return deal_in_turn(rows_by_score(matrix), count)
 

@@ -107,11 +107,12 @@ def try_all(
     keep_maps: bool = False,
     bar: Iterator[Any] = WITHOUT_BAR,
 ) -> dict[str, Trial]:
-    """The trial of each candidate: fitted without each fold, judged on it, and fitted to ``whole``.
+    """Fit each candidate without each fold, judge it on that fold, and fit it to ``whole``. Returns
+    the trial of each.
 
-    ``whole`` are all data (None: no fit to these). With ``by_rows`` candidates are given the
-    numbers of rows to learn from and to predict. With ``keep_maps`` trials keep the map of each
-    fold. ``bar`` moves by one with each fit.
+    ``whole`` are all data (None: no such fit). With ``by_rows`` candidates get the numbers of rows
+    to learn from and to predict. With ``keep_maps`` trials keep the map of each fold. ``bar`` moves
+    by one with each fit.
     """
     trials = {}
     for name, fit in fits.items():
@@ -137,7 +138,7 @@ def try_all(
 def fit_copies(calibrator: Any, classes: NDArray[Any] | None = None) -> Fit:
     """A function that fits a copy of a calibrator to a table or a matrix.
 
-    The ``classes`` are those of the columns of matrices (None: 0, 1, 2, …).
+    ``classes`` are those of a matrix's columns (None: 0, 1, 2, …).
     """
 
     def fit(data: ScoreTable | ScoreMatrix) -> Any:
@@ -159,10 +160,11 @@ def progress_bar(fits: int, *, show: bool) -> Iterator[int]:
 def held_out_path_losses(
     table: ScoreTable, folds: int, losses: Callable[[CellColumns, CellColumns], Array]
 ) -> Array:
-    """The summed losses on rows held out of several candidates, such as numbers of bins.
+    """The losses on rows held out of several candidates at once, such as numbers of bins.
 
-    ``losses`` is called for each fold with the cells to learn from and the cells held out; it fits
-    all candidates, and gives the loss of each. Whole weights are numbers of rows.
+    ``losses`` is called once for each fold, with the cells to learn from and the cells held out. It
+    fits all candidates and gives the loss of each. These are summed over the folds. Whole weights
+    are numbers of rows.
     """
     deal = TableFolds(table, folds, repetitions=True)
     held = (deal.held(fold) for fold in range(folds))
@@ -173,7 +175,8 @@ def held_out_path_losses(
 
 
 class HeldOut(ABC):
-    """Data in folds: of each fold the part to learn from, the part held out, and its labels."""
+    """Data in folds. Each fold has a part to learn from and a part held out, whose labels are
+    known."""
 
     #: the numbers of the rows to learn from and to judge on, where there are rows
     pairs: Sequence[Pair]
@@ -190,13 +193,13 @@ class HeldOut(ABC):
     @property
     @abstractmethod
     def sample(self) -> Sample:
-        """The weights of the units that have a loss: rows, or cells of equal rows."""
+        """The weights of the units that have a loss each: rows, or cells of equal rows."""
 
     @abstractmethod
     def trial(self, p: NDArray[Any], *, ranks: bool = False) -> Trial:
         """The trial of these predictions, which come fold after fold.
 
-        With ``ranks`` they are the scores as they came, which are ranked over all folds, too.
+        With ``ranks`` they are the scores as they came. Then the AUC over all folds is found, too.
         """
 
 
@@ -272,9 +275,9 @@ class HeldOutCells(HeldOut):
     ) -> HeldOutCells:
         """Rows of positive weight, in the folds that a splitter, groups or a fraction give.
 
-        Of soft labels, both halves of a row are in one fold, and they are one unit where errors are
-        estimated (unless weights are ``counts``: then a row may be many). Of a number of folds
-        without groups there may be fewer, or none, as in `of_table`.
+        Both halves of a row with a soft label are in one fold. They are one unit where errors are
+        estimated (unless weights are ``counts``: then a row may be many). If ``cv`` is a number of
+        folds and there are no groups, there may be fewer folds, or none, as in `of_table`.
         """
         rows = rows if rows.present is not None else rows.without_weightless()
         table = ScoreTable.from_rows(rows)
@@ -304,7 +307,7 @@ class HeldOutCells(HeldOut):
 
     @classmethod
     def of_all(cls, scores: Array, columns: CellColumns) -> HeldOutCells:
-        """All cells in a single fold, to judge predictions that were made before."""
+        """All cells in a single fold, to judge predictions that exist already."""
         return cls(scores, columns, [len(scores)])
 
     @property
@@ -326,7 +329,7 @@ class HeldOutCells(HeldOut):
     def units(self) -> tuple[Index, Flags]:
         """The cell of each unit, and whether the unit is of the positive class.
 
-        Units of rows are in the order of the rows. Those of tables are in the order of folds, and
+        If there are rows, units are in their order. Otherwise they are in the order of folds, and
         in each fold the negatives of all cells come before the positives.
         """
         some = np.array([self.columns.negative > 0.0, self.columns.positive > 0.0])
@@ -348,8 +351,8 @@ class HeldOutCells(HeldOut):
     def trial(self, p: NDArray[Any], *, ranks: bool = False) -> Trial:
         """The trial of these predictions.
 
-        With ``ranks`` the order is that of the scores themselves: as probabilities some may be
-        equal.
+        With ``ranks`` AUC is that of the scores themselves, since some scores may be equal as
+        probabilities.
         """
         cell, positive = self.units
         q = p[cell]
@@ -380,7 +383,7 @@ class HeldOutCells(HeldOut):
 
 
 def weight_held_out(test: Index, weight: Array | None) -> Array:
-    """The weight of each row held out; one that is held out r times counts 1/r each time."""
+    """The weight of each row held out. A row that is held out r times counts 1/r each time."""
     share = 1.0 / np.bincount(test)[test]
     return share if weight is None else weight[test] * share
 
@@ -399,9 +402,10 @@ def concatenate_columns(parts: Sequence[CellColumns]) -> CellColumns:
 
 
 def pairs_in_order(table: ScoreTable) -> tuple[float, float]:
-    """The number of pairs of a negative and a positive, and in how many the positive scores more.
+    """The number of pairs of a negative and a positive, and the number of those in which the
+    positive has the higher score.
 
-    Of equal scores half of the pairs count.
+    Of pairs with equal scores, half count.
     """
     if one_class(table):
         return 0.0, 0.0
@@ -525,10 +529,7 @@ class HeldOutMatrix(HeldOut):
         return Trial(kept, surprise, square, certain, self._area(p, folds), whole)
 
     def _area(self, p: Array, parts: list[Any]) -> float | None:
-        """The share of pairs within parts that are in order, as a mean over the classes.
-
-        None where there are many classes.
-        """
+        """The AUC within parts, as a mean over the classes. None if there are many classes."""
         if p.shape[1] > FEW_CLASSES:
             return None
         pairs, ordered = np.zeros((2, p.shape[1]))
@@ -548,7 +549,7 @@ class HeldOutMatrix(HeldOut):
 
 
 def unchanged(matrix: ScoreMatrix) -> Softmax:
-    """The map that returns distributions unchanged, and the softmax of logits."""
+    """The map that leaves distributions unchanged, and gives the softmax of logits."""
     return Softmax.unchanged(matrix.n_classes, matrix.kind())
 
 
@@ -628,7 +629,8 @@ def choose(
 
 
 def standard_errors_behind(one: Array, other: Array, sample: Sample) -> float:
-    """The mean difference of two losses in its standard errors; 0 if the first is smaller."""
+    """How far one loss is above another, in standard errors of the mean difference; 0 if it is
+    below."""
     difference = one - other
     mean, error = sample.mean(difference), sample.error(difference)
     if one is other or mean <= ROUNDING * abs(sample.mean(other)):

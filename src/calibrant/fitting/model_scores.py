@@ -62,7 +62,7 @@ class PredictsRows(ABC):
 
     @abstractmethod
     def _probabilities(self, X: Any) -> Array:
-        """What `predict_proba` gives."""
+        """The probabilities that `predict_proba` returns."""
 
     @property
     def _class_labels(self) -> Any:
@@ -77,7 +77,7 @@ class PredictsRows(ABC):
 
 
 class ModelClassifier(PredictsRows, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier with an ``estimator`` that it fits, and from which it takes what rows may be."""
+    """A classifier that fits its ``estimator``, and takes the rows that this takes."""
 
     estimator: Any
 
@@ -139,8 +139,8 @@ class ModelFits:
     ) -> Any:
         """A copy of the model, fitted to some of the rows (all of them by default).
 
-        The rows ``held`` are its evaluation set, if that was asked for. With ``rounds`` it does so
-        many and does not stop early.
+        The rows ``held`` are its evaluation set, if ``eval_set="fold"`` was passed. With ``rounds``
+        it fits so many rounds and does not stop early.
         """
         model = clone(self.estimator, safe=False)
         learned, y, weight = training_rows(rows, some)
@@ -170,8 +170,8 @@ class ModelFits:
     def fit_again(self, rows: Rows, fold_models: list[Any]) -> Any:
         """A copy of the model, fitted to all rows.
 
-        Where folds were the evaluation sets of their models, no rows are left to stop on: it does
-        as many rounds as those models kept, on average.
+        If folds were the evaluation sets of their models, there are no rows left to stop on. Then
+        it does as many rounds as those models kept, on average.
         """
         rounds = None
         if self.on_fold:
@@ -194,12 +194,13 @@ class ModelFits:
 
     @property
     def on_fold(self) -> bool:
-        """Whether the rows that a split holds out are its model's evaluation set."""
+        """Whether ``eval_set="fold"`` was passed: the rows that a split holds out are its model's
+        evaluation set."""
         value = self.given.get("eval_set")
         return isinstance(value, str) and value == FOLD
 
     def check(self, *, splits: bool) -> None:
-        """Refuse ``eval_set="fold"`` where there is no fold, or a model that cannot use it."""
+        """Refuse ``eval_set="fold"`` if there is no fold, or if the model cannot use it."""
         for name, value in self.given.items():
             if name.endswith("__eval_set") and isinstance(value, str):
                 raise ParameterError(
@@ -226,7 +227,8 @@ class ModelFits:
             )
 
     def check_soft(self) -> None:
-        """Refuse what cannot go with soft labels, whose halves must be weighed in every fit."""
+        """Refuse options of a fit that cannot go with soft labels, whose two halves must be
+        weighted."""
         name = weight_argument(self.estimator)
         if name in self.given:
             raise ParameterError(
@@ -269,9 +271,9 @@ def take_rows(values: Any, rows: Index | None) -> Any:
 
 
 def weight_argument(estimator: Any) -> str | None:
-    """The keyword under which the estimator's fit takes weights per row; None if it takes none.
+    """The keyword for weights of rows in the estimator's fit; None if it takes none.
 
-    A pipeline takes them for its last step, a search for the estimator that it tunes; where
+    A pipeline takes them for its last step, and a search for the estimator that it tunes. If
     metadata routing is enabled, the estimator's own requests decide.
 
     >>> from sklearn.linear_model import LogisticRegression
@@ -347,13 +349,16 @@ def refuse_array_api(X: Any, model: Any) -> None:
 
 
 def hands_on_tensors(X: Any, model: Any) -> bool:
-    """Whether a model will compute with tensors as such, so that labels must be tensors, too."""
+    """Whether a model of scikit-learn will get X as a tensor. Then its labels must be tensors,
+    too."""
     return stays_tensor(X) and type(model).__module__.partition(".")[0] in ("sklearn", "calibrant")
 
 
 def check_array_api(X: Any, model: Any, classes: NDArray[Any] | None = None) -> None:
-    """Refuse tensors that a model cannot compute with where scikit-learn's array_api_dispatch is
-    on, and beside them ``classes`` for its fit that are no numbers."""
+    """Refuse tensors that a model cannot compute with, if scikit-learn's array_api_dispatch is on.
+
+    Then ``classes`` that are no numbers are refused as well, since no tensor can hold them.
+    """
     if not hands_on_tensors(X, model):
         return
     if not _computes_with_tensors(model):
@@ -367,7 +372,10 @@ def check_array_api(X: Any, model: Any, classes: NDArray[Any] | None = None) -> 
 
 
 def _computes_with_tensors(model: Any) -> bool:
-    """Whether a model says so; a pipeline, which does not, if all of its steps do."""
+    """Whether scikit-learn's tags say that the model can compute with tensors.
+
+    A pipeline can if all of its steps can.
+    """
     if isinstance(model, FrozenEstimator):
         return _computes_with_tensors(model.estimator)
     steps = [step for _, step in getattr(model, "steps", ())] or [model]
@@ -411,9 +419,10 @@ def positive_class(calibrator: Any, classes: NDArray[Any]) -> int:
 def model_scores(
     model: Any, X: Any, classes: NDArray[Any], positive: int = 1, method: Method = "auto"
 ) -> Array:
-    """The scores of a fitted model: (n,) for one of two classes, (n, k) in the order of classes.
+    """The scores of a fitted model: (n,) for one of two classes, (n, k) for several, in the order
+    of ``classes``.
 
-    Columns go by the model's own ``classes_``, if it has them, and not by their place.
+    Columns are found by the model's own ``classes_`` if it has them.
     """
     name = score_method(model, method)
     what = f"the scores of {_model_name(model)}"
@@ -473,6 +482,20 @@ def _refuse_pairs(model: Any) -> None:
         inner = steps[-1][1] if steps else inside
 
 
+def last_model(model: Any, X: Any = None) -> tuple[Any, Any]:
+    """The model at the end of pipelines and searches, and the rows X (if given) as that model gets
+    them."""
+    while True:
+        if hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        elif hasattr(model, "steps"):
+            if X is not None and len(model.steps) > 1:
+                X = model[:-1].transform(X)
+            model = model.steps[-1][1]
+        else:
+            return model, X
+
+
 def score_method(model: Any, method: Method) -> str | None:
     """The name of the method that gives a model's scores; None if that is a function."""
     if callable(method):
@@ -490,12 +513,13 @@ def score_method(model: Any, method: Method) -> str | None:
 
 
 def may_be_probabilities(model: Any, method: Method) -> bool:
-    """Whether a model's scores may be probabilities, as those of a decision_function never are."""
+    """Whether a model's scores may be probabilities. Those of a decision_function never are."""
     return score_method(model, method) in ("predict_proba", None)
 
 
 def preferred_method(method: Method, calibrator: Any) -> Method:
-    """The method of the model that gives scores; for "auto" the one that the calibrator prefers."""
+    """The method of the model that gives its scores. For "auto" it is the one that the calibrator
+    prefers."""
     return calibrator.score_method if isinstance(method, str) and method == "auto" else method
 
 
@@ -525,7 +549,7 @@ def warn_no_weights(estimator: Any, weight: Array | None) -> None:
 
 
 def warn_refitted(estimator: Any) -> None:
-    """Warn that a fitted model is not used as it is, but fitted anew."""
+    """Warn that a model is fitted already, but copies of it will be fitted anew."""
     if not hasattr(estimator, "__dict__") or not _is_fitted(estimator):
         return
     warnings.warn(
@@ -616,9 +640,10 @@ def _kept_rounds(model: Any) -> int:
 
 
 def without_stopping(model: Any, given: Mapping[str, Any], rounds: int) -> dict[str, Any]:
-    """Set a model to a number of rounds without early stopping, which needs rows to stop on.
+    """Set a model to a number of rounds and switch early stopping off, since it would need an
+    evaluation set.
 
-    Returns the keywords for its fit, without what speaks of evaluation sets.
+    Returns the keywords for its fit, without those about evaluation sets.
     """
     known = model.get_params()
     names = [name for name in _ROUNDS if known.get(name) is not None] or ["n_estimators"]
@@ -658,9 +683,9 @@ def pooled_scores(
 
     The calibrator must be fitted to them inside the block.
 
-    With repeated splits a row that is scored r times counts 1/r each time, so that all its scores
-    together count as one row. Weights are then in units of rows, and inside the block the
-    calibrator takes them for such.
+    With repeated splits, a row that is scored r times counts 1/r each time, so that it counts as
+    one row in all. Weights are then in units of rows, and inside the block the calibrator reads
+    them as counts.
     """
     n = len(data.codes)
     scores = np.concatenate([scores for scores, _ in parts])
@@ -681,7 +706,7 @@ def pooled_scores(
 
 
 def take_weights_as_counts(calibrator: Any) -> Any:
-    """The calibrator, set to read weights as numbers of rows, with all calibrators inside it."""
+    """The calibrator, with ``weights="counts"`` set in it and in all calibrators inside it."""
     return calibrator.set_params(**dict.fromkeys(_weights_parameters(calibrator), "counts"))
 
 

@@ -79,7 +79,7 @@ PLAIN: dict[str, str] = {
 
 
 def describe_method(name: str) -> str:
-    """A method in everyday words, with its name in brackets; other names stay as they are.
+    """A method in everyday words, with its name in brackets. Unknown names stay as they are.
 
     >>> describe_method("BLS"), describe_method("one-vs-rest BLS"), describe_method("mine")
     ('a smooth curve (BLS)', 'one-vs-rest BLS', 'mine')
@@ -126,7 +126,8 @@ def calibrator_class(name: str) -> type[Any]:
 
 
 def to_calibrator(given: Any) -> Any:
-    """A calibrator with its default options for a name; anything else as it came.
+    """The calibrator of this name, with default options; anything but a name is returned as it
+    came.
 
     >>> to_calibrator("isotonic"), to_calibrator("sigmoid")
     (Isotonic(), Platt())
@@ -139,7 +140,7 @@ def to_calibrator(given: Any) -> Any:
 
 
 def to_calibrators(given: Any) -> Any:
-    """One calibrator, a list or a dict of them, in which names became calibrators."""
+    """One calibrator, or a list or dict of calibrators, with names replaced by calibrators."""
     if isinstance(given, Mapping):
         return {name: to_calibrator(one) for name, one in given.items()}
     if isinstance(given, (list, tuple)):

@@ -34,6 +34,7 @@ from calibrant.data.score_table import weight_in_rows
 from calibrant.errors import CalibrationWarning, InputError, ParameterError, caller_level
 from calibrant.fitting.base import WEIGHTS
 from calibrant.fitting.model_scores import (
+    last_model,
     model_scores,
     refuse_array_api,
     take_rows,
@@ -239,7 +240,7 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._link(self._final_votes(X)[1])
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class that F speaks for; the first in sorted order where F = 0."""
+        """The class with the higher F; the first in sorted order if F = 0."""
         F = self.decision_function(X)
         labels: NDArray[Any] = self.classes_[(F > 0.0).astype(np.intp)]
         return labels
@@ -247,7 +248,8 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def staged_decision_function(
         self, X: Any, *, steps: Sequence[int] | None = None
     ) -> Iterator[Array]:
-        """F after some steps of boosting, one array for each, in one pass over the learners.
+        """F after each of some steps of boosting, one array for each step, in one pass over the
+        learners.
 
         Parameters
         ----------
@@ -259,13 +261,13 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return (F.copy() for _, F in self._staged_votes(X, steps))
 
     def staged_raw_score(self, X: Any, *, steps: Sequence[int] | None = None) -> Iterator[Array]:
-        """`raw_score` after some steps: see `staged_decision_function`."""
+        """`raw_score` after each of some steps; see `staged_decision_function`."""
         return (share_of_votes(total, F) for total, F in self._staged_votes(X, steps))
 
     def staged_predict_proba(
         self, X: Any, *, steps: Sequence[int] | None = None
     ) -> Iterator[Array]:
-        """`predict_proba` after some steps: see `staged_decision_function`."""
+        """`predict_proba` after each of some steps; see `staged_decision_function`."""
         return (self._link(F) for _, F in self._staged_votes(X, steps))
 
     def _final_votes(self, X: Any) -> tuple[float, Array]:
@@ -274,7 +276,7 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return total, F
 
     def _staged_votes(self, X: Any, steps: Sequence[int] | None) -> Iterator[tuple[float, Array]]:
-        """Σα and F after each of the steps; the next one changes F in place."""
+        """Σα and F after each of the steps. F is one array that each later step overwrites."""
         check_is_fitted(self, "alphas_")
         learner, _, rounds = self._fitted
         wanted: Sequence[int] = range(1, self.n_steps_ + 1)
@@ -370,11 +372,11 @@ DRAWS = 10
 def boost_rounds(
     model: AdaBoost, learner: Learner, X: Any, codes: Index, size: Array
 ) -> tuple[list[Any], Array, str | None]:
-    """Run the rounds that a model asks for.
+    """Run the rounds of boosting for a model. The result: the learners, the weights of their votes,
+    and why boosting stopped early (None if it did not).
 
-    X are the rows as the learner reads them, ``codes`` their classes (0 or 1) and ``size`` their
-    weights, all positive. The result: learners, the weights of their votes, and why boosting
-    stopped early (None: it did not).
+    X are the rows as the learner reads them, ``codes`` their classes (0 or 1), and ``size`` their
+    weights, all above 0.
     """
     # multiplied by a power of two if the square of their sum is no float
     exponent = math.frexp(float(size.sum()))[1]
@@ -457,12 +459,12 @@ def row_weights(margin: Array, sample: Array, loss: str) -> Array:
 
 
 def rounded_weights(weights: Array, sample: Array) -> Array:
-    """The weights as a learner gets them; their sum is that of the sample weights.
+    """The weights of rows, rounded for the learner; their sum is that of the sample weights.
 
     Per unit of sample weight they are multiples of 2⁻³⁰, and at least 2⁻³⁰: trees could not tell
-    less from rounding. So sums are exact in any order if sample weights are whole. Then a tie
-    between two splits stays a tie, whatever the order of rows, and also if rows are repeated in
-    place of a weight.
+    smaller ones from rounding. So their sums are exact in any order if sample weights are whole,
+    and a tie between two splits stays a tie. Neither the order of rows nor repeating a row in place
+    of a weight changes it.
 
     >>> rounded_weights(np.array([0.5, 0.5, 0.0]), np.array([1.0, 2.0, 1.0])).round(6).tolist()
     [2.0, 2.0, 0.0]
@@ -472,10 +474,10 @@ def rounded_weights(weights: Array, sample: Array) -> Array:
 
 
 class LearnerWeight(NamedTuple):
-    """What a learner's votes are worth: α, which is zero if it is no better than chance.
+    """The weight α of a learner's votes, which is zero if the learner is no better than chance.
 
-    ``right`` and ``wrong`` are W_c and W_e, the weight that it is right and wrong on; they sum to
-    one. A learner is perfect if it is wrong on no row that has weight.
+    ``right`` and ``wrong`` are W_c and W_e: the weight of the rows that it classifies rightly and
+    wrongly. They sum to one. A learner is perfect if no row with weight is wrong.
     """
 
     alpha: float
@@ -526,9 +528,9 @@ def soft_weight(weights: Array, agree: Array, epsilon: float) -> LearnerWeight:
 
 
 def _best_alpha(weights: Array, agree: Array) -> float:
-    """The β of the least ln Σ w·exp(−β·a), −1 ≤ a ≤ 1: Newton's steps inside a bracket.
+    """The α that minimises ln Σ w·exp(−α·a) for agreements a in [−1, 1].
 
-    Where a step would leave the bracket, the bracket is halved.
+    Newton's steps inside a bracket; where a step would leave the bracket, the bracket is halved.
     """
     low, high = 0.0, STRONGEST
     mean = float(weights @ agree) / float(weights.sum())
@@ -613,9 +615,10 @@ class Trees:
         return cls(votes=votes, **{**TREES[name], **own})
 
     def read(self, model: Any, X: Any, *, reset: bool) -> Any:
-        """The rows, checked, in the form that this kind of learner takes.
+        """The rows, checked, as this kind of learner takes them.
 
-        ``model`` remembers their columns if ``reset``; otherwise they must be those it remembers.
+        With ``reset`` the ``model`` remembers their columns. Otherwise the columns must be those it
+        remembers.
         """
         return _validated_rows(
             model,
@@ -649,7 +652,7 @@ class Trees:
         return tree.fit(X, y, sample_weight=weight, check_input=False)
 
     def vote(self, fitted: Any, X: Any) -> Array:
-        """h of each row, in [−1, 1]; 1 speaks for the second class."""
+        """The vote h of a learner for each row, in [−1, 1]; 1 is the second class."""
         tree = fitted.tree_
         share = tree.value[:, 0, :]  # of every node
         if self.votes == "hard":
@@ -760,7 +763,7 @@ def _validated_rows(model: Any, X: Any, **options: Any) -> Any:
 
 
 def boosting_score(model: Any, X: Any) -> Array:
-    """F = Σ αₜhₜ of a boosted model, the score that `LogisticCorrection` takes; 0 is undecided.
+    """F = Σ αₜhₜ of a boosted model, the score that `LogisticCorrection` takes. F = 0 is undecided.
 
     Parameters
     ----------
@@ -797,10 +800,7 @@ def boosting_score(model: Any, X: Any) -> Array:
     >>> boosting_score(model, X[:2]).round(3).tolist()
     [-3.399, -3.73]
     """
-    booster = model  # or the last step of a pipeline, or the best model of a search
-    while getattr(booster, "steps", None) or hasattr(booster, "best_estimator_"):
-        steps = getattr(booster, "steps", None)
-        booster = steps[-1][1] if steps else booster.best_estimator_
+    booster, _ = last_model(model)
     if not isinstance(booster, AdaBoost | AdaBoostClassifier):
         raise InputError(
             "model must be a fitted AdaBoost, or an AdaBoostClassifier of scikit-learn, possibly "

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from calibrant.array_types import Array, Index
 from calibrant.data.door import Limit, Number, OneOf, check_parameters
@@ -50,7 +50,7 @@ from calibrant.solvers.softmax import (
     fit_softmax,
     fit_temperature,
     forms_hessian,
-    objective,
+    softmax_objective,
     softmax_row_losses,
 )
 from calibrant.solvers.weights import mixture_weights
@@ -129,7 +129,9 @@ class Temperature(OneScoreOrMany):
         "direction": (DIRECTIONS,),
     }
 
-    def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, scores: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit the map.
 
         Parameters
@@ -310,7 +312,7 @@ class AffineCalibrator(VectorCalibrator):
         )
 
     def _keep_if_better(self, family: AffineFit, fit: SoftmaxFit, judged: Judged | None) -> Softmax:
-        """The fitted map, or a simpler one if that does as well on rows held out."""
+        """The fitted map, or a simpler map that loses no more on rows held out."""
         self.converged_, self.n_iter_ = True, fit.steps
         self.gain_, self.gain_error_, self.kept_ = float("nan"), float("nan"), "fit"
         if judged is not None:
@@ -403,10 +405,11 @@ class VectorScaling(AffineCalibrator):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RidgeCalibrator(AffineCalibrator):
-    """A full W with a ridge λ off its diagonal and a ridge μ on b, beside the mean log loss (ODIR).
+    """A full W with a ridge λ off its diagonal and a ridge μ on b, added to the mean log loss
+    (ODIR).
 
-    A subclass says by ``_inner`` how rows are read: None takes logits as they are, 1 normalises
-    them to ln p first.
+    The ``_inner`` of a subclass says how rows are read: None takes logits as they are, 1 turns them
+    into ln p first.
     """
 
     lambda_: float | str = "auto"
@@ -774,12 +777,12 @@ class AffineFit:
 
     @property
     def is_small(self) -> bool:
-        """Whether Hessians are formed. Only then is a strength chosen on rows held out."""
+        """Whether the fit forms Hessians. Only then is its strength chosen on rows held out."""
         return forms_hessian(self.k * self.shape[1], full=self.full)
 
     @property
     def budget(self) -> int:
-        """The most rows that five folds are made of. More parameters leave fewer rows."""
+        """The largest number of rows in all five folds. It is lower for more parameters."""
         size = self.k * self.shape[1]
         work = DENSE_WORK // size**2 if self.is_small else SPARSE_WORK // size
         return min(MOST_ROWS, work)
@@ -791,7 +794,7 @@ class AffineFit:
         return theta
 
     def strength(self, *, diagonal: float, off_diagonal: float, intercept: float) -> Array:
-        """A strength for each parameter."""
+        """The strength of the ridge on each parameter."""
         strength = np.full(self.shape, off_diagonal)
         strength[:, -1] = intercept
         strength[np.arange(self.k), np.arange(self.k) if self.full else 0] = diagonal
@@ -802,17 +805,19 @@ class AffineFit:
         return SoftmaxProblem(source, ridge, self.identity, self.smoothing, total)
 
     def fit(self, strength: Strength, start: Array | None = None) -> SoftmaxFit:
-        """The fit of least objective. It begins at the best of the identity, the scores as they
-        are, and ``start`` (by default a temperature)."""
+        """The fit of least objective. It begins at the best of three: the identity, the scores as
+        they are, and ``start`` (by default a temperature)."""
         problem = self.problem(strength(self.total), self.source, self.total)
         if self.tuned and start is None:  # the identity is the best temperature
             return fit_softmax(problem, self.identity)
         warm = self.best_temperature(self.source) if start is None else start
         starts = [self.identity, self.unchanged, warm]
-        return fit_softmax(problem, min(starts, key=lambda theta: objective(problem, theta)))
+        return fit_softmax(
+            problem, min(starts, key=lambda theta: softmax_objective(problem, theta))
+        )
 
     def best_temperature(self, source: Source) -> Array:
-        """The θ of the best temperature; that of the identity where there are no rows."""
+        """The θ of the best temperature. Without rows, that of the identity."""
         if not any(len(x) for x, _, _ in source()):
             return self.identity
         factor = fit_temperature(BlockSums(source), smoothing=self.smoothing)
@@ -820,7 +825,7 @@ class AffineFit:
 
     @cached_property
     def subsample(self) -> AffineFit:
-        """The same family, on as many of the rows as five folds can be made of."""
+        """The same fit on a sample of the rows that is small enough for five folds."""
         matrix = self.read.matrix
         step = -(-len(matrix) // max(self.budget, 1))
         if step == 1:
@@ -832,21 +837,18 @@ class AffineFit:
 
     @property
     def judge(self) -> AffineFit:
-        """The family on whose folds a fit is judged.
-
-        A sample is enough where rows are many. But a fit of many parameters needs all rows, so
-        that it is judged by a single part of them.
-        """
+        """The fit whose folds judge this one: that on the sample, or this fit itself if it has many
+        parameters, which need all rows."""
         small = min(len(self.read.matrix), MOST_ROWS) <= self.budget
         return self.subsample if small else self
 
     @cached_property
     def held(self) -> HeldOutBlocks:
-        """The rows of this family in folds."""
+        """The folds of this fit's rows."""
         return HeldOutBlocks(self)
 
     def judged(self, strength: Strength, theta: Array) -> Judged:
-        """The rows held out, and a trial of fits of this strength that begin at θ."""
+        """The folds that judge the fit, and a trial of this strength on them; fits begin at θ."""
         held = self.judge.held
         start = theta / self.units * held.family.units
         return held, held.try_fit(strength, [start] * held.folds)
@@ -859,7 +861,7 @@ class AffineFit:
 
     @property
     def temperature(self) -> float:
-        """The factor on the scores of the best temperature."""
+        """The factor by which the best temperature multiplies the scores."""
         inner = 1.0 if self.inner is None else self.inner
         return float(self.best_temperature(self.source)[0, 0] / self.size * inner)
 
@@ -868,7 +870,7 @@ class AffineFit:
 
 
 class Fold(NamedTuple):
-    """What a fold learns from: its number, the blocks of its rows, and their weight."""
+    """The part of the rows that a fold learns from: number of the fold, blocks of rows, weight."""
 
     number: int
     source: Source
@@ -876,9 +878,9 @@ class Fold(NamedTuple):
 
 
 class FoldFit(NamedTuple):
-    """What was fitted to a fold: a function from the blocks held out to the losses of their rows.
+    """A fit to a fold's rows: a function from blocks held out to the losses of their rows.
 
-    The features are read anew at a temperature of the fold's own, where ``factor`` is that.
+    With a ``factor``, features are read at a temperature of the fold's own.
     """
 
     family: AffineFit
@@ -893,8 +895,8 @@ class FoldFit(NamedTuple):
         return np.concatenate(losses)
 
     def read(self, source: Source) -> Source:
-        """The features as the fit sees them: of another temperature they are ln softmax(factor·x),
-        in units of the spread."""
+        """The features for this fit. With a ``factor`` they are ln softmax(factor·x), in units of
+        the spread."""
         if (factor := self.factor) is None:
             return source
 
@@ -961,7 +963,8 @@ class HeldOutBlocks(HeldOut):
         return Trial(own, p, np.full(len(p), np.nan), certain=False)
 
     def try_fit(self, strength: Strength, starts: list[Array]) -> Trial:
-        """Fits of a strength to each fold, from a θ of its own; ``maps`` are `FoldFit` values."""
+        """The trial of fits of one strength to each fold, each from its own θ; ``maps`` are
+        `FoldFit` values."""
         family = self.family
 
         def fit(fold: Fold) -> FoldFit:
@@ -981,15 +984,15 @@ class HeldOutBlocks(HeldOut):
 
     @cached_property
     def unchanged(self) -> Trial:
-        """The scores as they are."""
+        """The trial of the scores as they are."""
         as_it_is = FoldFit(self.family, self.family.unchanged)
         return try_all({"identity": lambda fold: as_it_is}, self)["identity"]
 
     def choice(self, trial: Trial) -> str:
-        """Which is kept: the "fit", a "temperature", which is in every family, or the "identity".
+        """The name of what is kept: "fit", "temperature" or "identity".
 
-        The better of the first two, if it gains more over the scores than the gain's standard
-        error.
+        The better of the first two is kept if it gains more over the scores than the standard error
+        of that gain.
         """
 
         def tempered(fold: Fold) -> FoldFit:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from calibrant.array_types import Array, Flags, Index
@@ -168,12 +168,12 @@ class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
 
     def fit(
         self,
-        scores: Any,
-        y: Any = None,
-        sample_weight: Any = None,
+        scores: ArrayLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
         segments: Any = None,
-        groups: Any = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Fit the map of all rows and that of each segment.
 
@@ -358,8 +358,11 @@ Level = dict[SegmentKey, tuple[Map, float]]
 
 
 class FittedLevel(NamedTuple):
-    """The maps of the segments of one column, the segments with rows enough for one, κ, the trials
-    of other κ, and what is told of each segment."""
+    """The fit of the segments of one column.
+
+    ``own`` are their maps, ``wanted`` the segments with enough rows for one, ``shrinkage`` is κ,
+    ``path`` the trials of other κ, and ``records`` the facts about each segment.
+    """
 
     own: Level
     wanted: set[SegmentKey]
@@ -376,9 +379,10 @@ def fit_segment_column(
     done: Sequence[FittedLevel],
     asked: SegmentedCalibrator,
 ) -> FittedLevel:
-    """The maps of the segments of one column, shrunk to what the columns before it give (``done``).
+    """Fit a map for each segment of one column, shrunk to the maps of the columns before it
+    (``done``).
 
-    κ is chosen on folds that ``split`` makes, or else on folds dealt from the tables.
+    κ is chosen on the folds that ``split`` makes. Without it, folds are dealt from the tables.
     """
     rows = segments.rows(segments.counts)
     near = 1.0 - 1e-9  # counts are compared up to rounding
@@ -436,9 +440,9 @@ def try_shrinkages(
     wanted: set[SegmentKey],
     coarser: Sequence[FittedLevel] = (),
 ) -> tuple[ShrinkageTrial, ...]:
-    """A trial of every κ on rows held out; none where there is no fold.
+    """A trial of each κ on rows held out; none if there are no folds.
 
-    ``coarser`` are the fits of the columns before: each fold fits the same segments with their κ.
+    ``coarser`` are the fits of the columns before this one: each fold fits them again with their κ.
     """
     mine = np.array([key in wanted for key in segments.keys])
     if not folds or not mine.any():
@@ -479,8 +483,11 @@ def _fit_segment_fold(
     mine: Flags,
     coarser: Sequence[FittedLevel],
 ) -> tuple[Array, Array, Array]:
-    """Fits to the rest of a fold: for each cell the probability by its segment's own map, that by
-    the coarser one, and how many rows its segment has there."""
+    """Fit segments to the rows that a fold learns from, and predict every cell.
+
+    For each cell: the probability by its segment's own map, the probability by the coarser map, and
+    the number of rows that its segment has in the fold.
+    """
     common = method.common(segments.whole(rest))
     tables = segments.tables_of(rest) if coarser else {}
     levels: list[Level] = []
@@ -520,7 +527,7 @@ class SegmentMethod:
 
     @property
     def input(self) -> str:
-        """What the map of a segment reads: the common map's output ("default") or the score."""
+        """The input of a segment's map: what the common map gives ("default"), or the score."""
         return "default" if self.calibrator is None else "score"
 
     def common(self, table: ScoreTable) -> Map:
@@ -532,9 +539,10 @@ class SegmentMethod:
     def fit(
         self, segments: SegmentTables, counts: CellColumns, share: Array, coarser: Array
     ) -> Level:
-        """The maps of segments with a share; those that cannot be fitted have none.
+        """The map of each segment whose share is above 0. Segments that cannot be fitted are left
+        out.
 
-        ``coarser`` is the probability that each cell gets without them.
+        ``coarser`` is the probability of each cell without these maps.
         """
         level: Level = {}
         chosen = np.flatnonzero(share > 0.0).tolist()
@@ -551,7 +559,8 @@ class SegmentMethod:
         return level
 
     def values(self, common: Map, levels: Sequence[Level], segments: SegmentTables) -> Array:
-        """The probability of each cell by the map of all rows and the maps of these columns."""
+        """The probability of each cell, by the map of all rows and the segments' maps of several
+        columns."""
         p = common(segments.scores)
         for size, level in enumerate(levels, start=1):
             p = self.add(p, segments, level, size)
@@ -560,9 +569,10 @@ class SegmentMethod:
     def add(
         self, before: Array, segments: SegmentTables, level: Level, size: int | None = None
     ) -> Array:
-        """The probability of each cell by the maps of one more column, given that ``before`` it.
+        """The probability of each cell with the maps of one more column; ``before`` is that without
+        them.
 
-        ``size`` is the number of columns that the keys of the level have (None: all of them).
+        ``size`` is the number of columns in the keys of this level (None: all of them).
         """
         asked = before if self.input == "default" else segments.scores
         p = before.copy()
@@ -620,7 +630,7 @@ def fit_sigmoids(segments: SegmentTables, counts: CellColumns, z: Array) -> tupl
 def _descend_all_segments(
     loss_at: Callable[[Array], Array], newton: Callable[[Array], tuple[Array, Array]], mass: Array
 ) -> Array:
-    """The parameters of least loss of every segment, by steps of their own."""
+    """The parameters of least loss of every segment. Each segment takes steps of its own length."""
     theta = np.zeros((2, len(mass)))
     loss = loss_at(theta)
     moving = np.ones(len(mass), dtype=bool)
@@ -684,23 +694,23 @@ class SegmentTables:
         return np.add.reduceat(values, self.starts)
 
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
-        """A value of each segment, given to all of its cells."""
+        """A value of each segment, repeated for all of its cells."""
         return np.repeat(values, self.sizes)
 
     def rows(self, counts: CellColumns) -> Array:
-        """(Σw)² / Σw² of each segment: how many rows of equal weight it is worth."""
+        """The effective number of rows in each segment: (Σw)² / Σw²."""
         n0, n1, q0, q1 = counts
         return _effective_rows(self.total(n0 + n1), self.total(q0 + q1))
 
     @property
     def events(self) -> Array:
-        """The effective rows of each segment's rarer class."""
+        """The effective number of rows of the rarer class in each segment."""
         n0, n1, q0, q1 = map(self.total, self.counts)
         return np.minimum(_effective_rows(n0, q0), _effective_rows(n1, q1))
 
     @property
     def coarser(self) -> Index:
-        """The number of the coarser segment that each segment is a part of."""
+        """For each segment the number of the coarser segment that contains it."""
         first = [key[:-1] if isinstance(key, tuple) else () for key in self.keys]
         number = {key: i for i, key in enumerate(dict.fromkeys(first))}
         return np.array([number[key] for key in first], dtype=np.intp)
@@ -733,7 +743,8 @@ class SegmentTables:
         return SegmentTables({key: table.pool(most) for key, table in self.tables.items()})
 
     def held_out(self, held: Sequence[CellColumns]) -> HeldOutCells:
-        """The cells of all segments, once for each fold, with what the fold holds out of them."""
+        """The cells of all segments, repeated for each fold, with the rows that the fold holds
+        out."""
         scores = np.tile(self.scores, len(held))
         return HeldOutCells(scores, concatenate_columns(held), [len(self.scores)] * len(held))
 
@@ -773,7 +784,8 @@ def read_segment_tables(tables: Any) -> dict[SegmentKey, ScoreTable]:
 def coarser_tables(
     tables: Mapping[SegmentKey, ScoreTable], size: int
 ) -> dict[SegmentKey, ScoreTable]:
-    """The tables of segments of several columns, those of the same first values together."""
+    """The tables of coarser segments: tables whose keys begin with the same ``size`` values are
+    added."""
     groups: dict[SegmentKey, list[ScoreTable]] = {}
     for key, table in tables.items():
         if isinstance(key, tuple) and table:
@@ -791,7 +803,8 @@ Split = Callable[["SegmentTables"], list[Fold]]
 
 
 def deal_segment_folds(segments: SegmentTables, k: int, seed: int) -> list[Fold]:
-    """k folds, rows dealt class by class; fewer where a class has fewer rows, none below two."""
+    """k folds, to which rows are dealt class by class. Fewer if a class has fewer rows; none below
+    two."""
     k = limit_folds(k, segments.whole(segments.counts).rarest)
     if not k:
         return []
@@ -808,10 +821,10 @@ def split_segment_rows(
     groups: Any,
     asked: SegmentedCalibrator,
 ) -> list[Fold]:
-    """Folds as a splitter, groups or a fraction ask for, in the cells of the segments' tables.
+    """The folds that a splitter, groups or a fraction give, in the cells of the segments' tables.
 
-    ``part`` are the segments, and the number of each row's segment among them. A row that is held
-    out r times counts 1/r each time.
+    ``part`` holds the segments, and for each row the number of its segment. A row that is held out
+    r times counts 1/r each time.
     """
     cell = np.zeros(len(rows.scores), dtype=np.intp)
     number = {key: i for i, key in enumerate(segments.keys)}
@@ -842,7 +855,7 @@ def split_segment_rows(
 
 
 def rows_by_segment(keys: list[SegmentKey], codes: Index) -> Iterator[tuple[SegmentKey, Index]]:
-    """The rows of each segment, in their order."""
+    """Each segment with the numbers of its rows."""
     order = np.argsort(codes.astype(np.min_scalar_type(len(keys))), kind="stable")
     ends = np.cumsum(np.bincount(codes, minlength=len(keys)))
     return zip(keys, np.split(order, ends[:-1]), strict=True)
@@ -854,12 +867,13 @@ def rows_by_segment(keys: list[SegmentKey], codes: Index) -> Iterator[tuple[Segm
 def predict_segments(
     calibrator: SegmentedCalibrator, tables: Mapping[Any, ScoreTable], folds: int, seed: int = 0
 ) -> tuple[ScoreTable, PairedCells | None, int]:
-    """Predictions out of fold: their table, the same beside the scores, and the number of folds.
+    """Predictions of a calibrator of segments out of fold, from tables.
 
-    Where there are no folds the table is empty and the second is None.
+    The result: the table of predictions, the same paired with the scores, and the number of folds.
+    If there can be no folds, the table is empty and the pairs are None.
 
-    Rows are dealt class by class over all segments; each fold fits everything anew to the others,
-    the choice of shrinkage included.
+    Rows are dealt class by class over all segments. Each fold fits everything anew, the choice of
+    shrinkage included.
 
     >>> t = ScoreTable.from_counts([0.2, 0.8], [30, 10], [10, 30])
     >>> after, _, folds = predict_segments(SegmentedCalibrator(shrinkage=10.0), {"a": t, "b": t}, 2)

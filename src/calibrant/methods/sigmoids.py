@@ -370,8 +370,10 @@ class _Parabola(NamedTuple):
         return best._replace(theta=space @ best.theta, objective=objective)
 
     def fit_rising(self, free: LogisticPoint, ends: tuple[float, float]) -> Array:
-        """The best coefficients that do not fall between the ends: the free ones, those on an edge
-        (where the slope at an end is 0), or a constant."""
+        """The best coefficients that do not fall between the ends.
+
+        They are the free ones, or those with slope 0 at an end, or a constant.
+        """
         size = len(free.theta)
         slopes = np.array([[0.0, 1.0, 2.0 * end] for end in ends])[:, :size]
         slopes /= np.linalg.norm(slopes, axis=1)[:, None]
@@ -391,8 +393,8 @@ class _Parabola(NamedTuple):
 class _Scale(NamedTuple):
     """How scores become z and x = (z − mean)/sd.
 
-    Probabilities are clipped, and z is their logit. Margins are scaled to z in [−4, 4] by a line,
-    the link: so they pass through σ and back without loss.
+    Probabilities are clipped, and z is their logit. Margins are scaled by a line to z in [−4, 4],
+    and that line is the ``link``. So they pass through σ and back without loss.
     """
 
     clip: tuple[float, float]
@@ -435,7 +437,7 @@ class _Scale(NamedTuple):
         return in_blocks(of, scores)
 
     def coefficients(self, theta: Array) -> tuple[float, float, float]:
-        """c, a, b for z from those for 1, x and x² − 1."""
+        """The coefficients c, a, b of 1, z and z², from those of 1, x and x² − 1."""
         level, slope, bend = (float(t) for t in theta)
         m, s = self.mean, self.sd
         b = bend / s / s
@@ -443,7 +445,8 @@ class _Scale(NamedTuple):
         return level - slope * m / s + b * m * m - bend, a, b
 
     def of_scores(self, c: float, a: float, b: float) -> tuple[float, float, float]:
-        """The coefficients c, a, b for scores, from those for z; of probabilities the same."""
+        """The coefficients c, a, b for scores, from those for z. For probabilities they stay the
+        same."""
         if self.link is None:
             return c, a, b
         shift, k = self.link
@@ -456,7 +459,7 @@ class _Scale(NamedTuple):
 
 
 def _line_values(link: tuple[float, float], s: Array) -> Array:
-    """The values shift + steep · s of margins s."""
+    """The values shift + steep · s of margins s, for the line of a link."""
     shift, steep = link
     with np.errstate(over="ignore"):
         return shift + steep * s

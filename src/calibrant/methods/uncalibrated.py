@@ -133,9 +133,9 @@ class Rescale(Calibrator):
 
 
 def unchanged_trial(table: ScoreTable, held: HeldOutCells) -> Trial:
-    """A trial of the scores as they came, on what is held out of a table.
+    """A trial of the scores as they came, on the cells held out of a table.
 
-    The whole table says how they are read, not the fold.
+    How they are read depends on the whole table, not on a fold.
     """
     start = time.perf_counter()
     one = Uncalibrated().fit_table(table)
@@ -196,7 +196,7 @@ def _score_matrix(rows: Rows) -> ScoreMatrix:
 
 
 def fit_score_map(name: str, rows: Rows, weights: str) -> Map:
-    """A map of the scores alone, by the name of its method, fitted to all rows."""
+    """A map of the scores alone, fitted to all rows by the method of this name."""
     if len(rows.classes) == 2:
         table = ScoreTable.from_rows(rows)
         data: Any = table_in_rows(table, "counts") if weights == "counts" else table

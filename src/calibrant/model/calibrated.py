@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
@@ -24,7 +24,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from calibrant.array_types import Array, Index
 from calibrant.auto.advice import known_rows, warn_of
-from calibrant.auto.auto import AutoCalibrator
+from calibrant.auto.auto import AutoCalibrator, Cv
 from calibrant.auto.why import with_verdict
 from calibrant.data.columns import column_kinds, column_names, plain, reorder_columns, to_column
 from calibrant.data.door import (
@@ -194,12 +194,12 @@ class CalibratedClassifier(ModelClassifier):
     estimator: Any = None
     calibrator: AnyCalibrator | str | None = None
     _: KW_ONLY
-    cv: Any = 3
+    cv: Cv | str = 3
     ensemble: bool = False
-    decision: str = "calibrated"
+    decision: Literal["calibrated", "model"] = "calibrated"
     response_method: Method = "auto"
     segments: Any = None
-    random_state: Any = None
+    random_state: int | np.random.RandomState | None = None
     n_jobs: int | None = None
 
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
@@ -210,10 +210,10 @@ class CalibratedClassifier(ModelClassifier):
     def fit(
         self,
         X: Any,
-        y: Any,
-        sample_weight: Any = None,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
         *,
-        groups: Any = None,
+        groups: ArrayLike | None = None,
         **fit_params: Any,
     ) -> Self:
         """Fit the model (unless prefit) and the calibrator of its scores.
@@ -279,7 +279,7 @@ class CalibratedClassifier(ModelClassifier):
         return "prefit" if frozen and not self.ensemble else kind
 
     def _estimator_and_calibrator(self, kind: str) -> tuple[Any, AnyCalibrator]:
-        """The estimator and the calibrator, with the defaults where none came."""
+        """The estimator and the calibrator, or their defaults if none were given."""
         estimator, calibrator = self.estimator, calibrator_of(self.calibrator, self.segments)
         if not callable(self.response_method):
             check_parameters(self, {"response_method": (OneOf(tuple(SCORE_METHODS)),)})
@@ -336,9 +336,9 @@ class CalibratedClassifier(ModelClassifier):
         self._keep_feature_names(first.estimator)
 
     def _columns_as_in_fit(self, X: Any) -> Any:
-        """New rows, with a frame's columns in the order of the fit; other names are refused.
+        """New rows, with a frame's columns in the order of the fit. Other names are refused.
 
-        But not for a function, which may pick columns as it likes.
+        For a function, columns stay as they are, since it may pick them itself.
         """
         check_is_fitted(self, "members_")
         model = self.members_[0].estimator
@@ -476,10 +476,10 @@ measured: calibrant.evaluate says it, on other rows.
         return super().__sklearn_clone__()  # type: ignore[no-any-return]
 
     def get_metadata_routing(self) -> Any:
-        """Who asks for what in fit: this classifier, its splitter (groups) and its model.
+        """Which metadata this classifier, its splitter (groups) and its model ask for in fit.
 
-        A splitter that asks for groups, such as GroupKFold, asks for those of the classifier,
-        unless its own ``set_fit_request`` says something else.
+        A splitter that asks for groups, such as GroupKFold, gets those of the classifier, unless
+        its own ``set_fit_request`` says otherwise.
         """
         own = self._get_metadata_request()
         asked = getattr(get_routing_for_object(self.cv), "split", None)
@@ -593,7 +593,7 @@ class Member(PredictsRows):
 
     @property
     def input(self) -> str:
-        """What gives the model's scores: the name of its method, or "function"."""
+        """The name of the method that gives the model's scores, or "function"."""
         return score_method(self.estimator, self.method) or "function"
 
     @property
@@ -601,8 +601,11 @@ class Member(PredictsRows):
         return self.classes
 
     def _probabilities(self, X: Any) -> Array:
-        """Scores of the same model as in the fit may be any. A class that the model of a fold has
-        not seen has probability 0, as in scikit-learn."""
+        """The probability of each class. A class that a fold's model has not seen gets 0, as in
+        scikit-learn.
+
+        Scores may lie outside the range of the fit, since the same model gives them.
+        """
         model, calibrator = self.estimator, self.calibrator
         scores = model_scores(model, X, self.classes, self.positive, self.method)
         if isinstance(calibrator, LocalCalibrator):
@@ -623,7 +626,7 @@ class Member(PredictsRows):
         return np.where(total > 0.0, known / np.where(total > 0.0, total, 1.0), even)
 
     def to_fitted(self) -> Fitted:
-        """What calibrates the scores, as a plain value; the model is not in it."""
+        """The calibrator of the scores as a plain value. The model is not in it."""
         fitted = self.calibrator.to_fitted()
         known = fitted.score_range
         if known is not None and not may_be_probabilities(self.estimator, self.method):
@@ -643,9 +646,9 @@ FittedModel = tuple[Any, Index | None]
 
 
 class ModelToKeep(NamedTuple):
-    """A model that is kept for predictions, and the parts of scores that its calibrator learns.
+    """A model kept for predictions, and the scores that its calibrator learns, in parts.
 
-    ScoredPart i was scored by model i of ``scored_by``: a fold's, or the kept one itself.
+    Part i was scored by model i of ``scored_by``: that of a fold, or the kept model itself.
     """
 
     kept: FittedModel
@@ -717,7 +720,7 @@ class MemberFits:
     scale: ScoreScale
 
     def member(self, calibrator: AnyCalibrator, kept: ModelToKeep) -> Member:
-        """The kept model together with a copy of the calibrator, fitted to all parts of scores."""
+        """The kept model with a copy of the calibrator, fitted to all parts of scores."""
         data, fits, parts = self.rows, self.fits, kept.parts
         one, inputs = self._unfitted_calibrator(calibrator), None
         pair = parts[0][0].ndim == 1 and isinstance(one, VectorCalibrator | CodedCalibrator)
@@ -747,9 +750,10 @@ class MemberFits:
         return Member(model, one, data.classes, fits.positive, fits.method, **more)
 
     def _unfitted_calibrator(self, calibrator: Any) -> Any:
-        """A clone that knows the classes and, of two, which one a high score means.
+        """A clone of the calibrator that knows the classes and, of two, which one a high score
+        means.
 
-        With more classes a calibrator of one score becomes a `CodedCalibrator`.
+        With more classes, a calibrator of one score becomes a `CodedCalibrator`.
         """
         classes = self.rows.classes
         k, labels = len(classes), dict[str, Any](classes=list(classes))
@@ -774,7 +778,8 @@ class MemberFits:
     def _companion(
         self, calibrator: LocalCalibrator, model: Any, learned: Index | None
     ) -> Callable[[Any], RowInputs]:
-        """The function that makes of new rows what the calibrator needs beside a model's scores."""
+        """The function from new rows to the inputs that the calibrator needs beside a model's
+        scores."""
         train = self.rows if self.trained else None
         return calibrator.companion(model, train, learned, self.fits.method)
 
@@ -794,7 +799,7 @@ def _two_columns(scores: Array, margins: bool) -> Array:
 
 
 def segments_of(X: Any, columns: Any) -> Any:
-    """The columns of rows that hold their segments."""
+    """The columns of X that hold the rows' segments."""
     named = list(columns) if isinstance(columns, (list, tuple)) else columns
     if isinstance(named, list) and len(named) == 1:
         named = named[0]

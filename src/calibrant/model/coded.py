@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils import indexable
 from sklearn.utils.parallel import Parallel, delayed
@@ -63,7 +63,8 @@ SIDES = np.array([0, 1])
 
 @dataclass(frozen=True)
 class ColumnModel:
-    """A column's model and calibrator; no model where one of its sides has no rows."""
+    """The model and the calibrator of a column. There is no model if one of the column's sides has
+    no rows."""
 
     model: Any
     calibrator: Calibrator | None
@@ -159,7 +160,14 @@ class CodedClassifier(KeepsRule, ModelClassifier):
 
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {"combine": (OneOf(COMBINE),)}
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Train and calibrate a model for each column.
 
         Parameters
@@ -261,10 +269,10 @@ class CodedClassifier(KeepsRule, ModelClassifier):
         )
 
     def scores(self, X: Any) -> Array:
-        """The models' scores of the rows, one column per question: what ``map_`` takes.
+        """The models' scores of the rows, one column for each question. ``map_`` takes them.
 
-        A frame with the columns of the fit in another order is brought into that order; as many
-        other names are refused.
+        A frame with the columns of the fit in another order is brought into that order. As many
+        columns of other names are refused.
         """
         check_is_fitted(self)
         X = reorder_columns(X, getattr(self, "_columns", ()), "X")
@@ -341,5 +349,5 @@ def _fit_column_model(
 
 
 def _has_both_sides(data: Rows, rows: Index) -> bool:
-    """Whether some of these rows are positive and some negative in a column."""
+    """Whether some of these rows are positive in a column, and some negative."""
     return len(rows) > 0 and bool((data.class_counts(rows) > 0).all())

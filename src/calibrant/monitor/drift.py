@@ -17,7 +17,7 @@ from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import SCALES
-from calibrant.fitting.fitted import Fitted, map_of, to_fitted_map
+from calibrant.fitting.fitted import Fitted, FittedCalibrator, map_of, to_fitted_map
 from calibrant.losses import logit
 from calibrant.metrics.headlines import (
     ClassLook,
@@ -80,7 +80,7 @@ def check_drift(
     reference: Any,
     new: ScoreTable,
     *,
-    calibrator: Any = None,
+    calibrator: FittedCalibrator | Map | None = None,
     level: float = 0.05,
     scale: str = "auto",
     least: float = 0.0,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from calibrant.array_types import Array
@@ -198,11 +198,11 @@ class Monitor:
 
     def update(
         self,
-        y: Any,
-        p: Any = None,
+        y: ArrayLike,
+        p: ArrayLike | None = None,
         *,
-        scores: Any = None,
-        sample_weight: Any = None,
+        scores: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         segments: Any = None,
         when: str = "",
     ) -> MonitorReading:

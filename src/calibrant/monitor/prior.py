@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from calibrant.array_types import Array
 from calibrant.data.columns import to_matrix
@@ -495,7 +496,11 @@ def known_base_rate(fitted: Fitted) -> Any:
 
 
 def estimate_rate(
-    p: Any, *, train_rate: float, sample_weight: Any = None, level: float = 0.95
+    p: ArrayLike | ScoreTable,
+    *,
+    train_rate: float,
+    sample_weight: ArrayLike | None = None,
+    level: float = 0.95,
 ) -> RateEstimate:
     """The rate of positives among unlabelled rows, by maximum likelihood.
 
@@ -577,7 +582,11 @@ def estimate_rate(
 
 
 def estimate_rates(
-    p: Any, *, train_rate: Any, sample_weight: Any = None, level: float | None = 0.95
+    p: ArrayLike,
+    *,
+    train_rate: Any,
+    sample_weight: ArrayLike | None = None,
+    level: float | None = 0.95,
 ) -> RateEstimates:
     """The rate of each class among unlabelled rows, by maximum likelihood.
 
@@ -639,7 +648,9 @@ def estimate_rates(
 # --- The shift at which the mean of a portfolio is what is wanted ---------------------------------
 
 
-def shift_to_mean(p: Any, target_mean: float, *, sample_weight: Any = None) -> MeanShift:
+def shift_to_mean(
+    p: ArrayLike | ScoreTable, target_mean: float, *, sample_weight: ArrayLike | None = None
+) -> MeanShift:
     """The shift on log-odds at which the mean of probabilities is ``target_mean``, exactly.
 
     It is the δ with Σ w·σ(logit p + δ) = target_mean·Σw: the central tendency of a bank's

@@ -8,10 +8,10 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from calibrant.array_types import Array
@@ -51,6 +51,7 @@ from calibrant.errors import CalibrationWarning, InputError, ParameterError, she
 from calibrant.fitting.base import (
     DIRECTIONS,
     Calibrator,
+    VectorCalibrator,
     count_columns,
     direction_of,
     facts_of_matrix,
@@ -69,6 +70,7 @@ from calibrant.fitting.held_out import (
     try_all,
 )
 from calibrant.fitting.registry import BEFORE, named_methods, to_calibrators
+from calibrant.methods.codes.calibrator import CodedCalibrator
 from calibrant.methods.codes.codes import read_code
 from calibrant.methods.uncalibrated import Uncalibrated, unchanged_trial
 from calibrant.metrics.chance import clopper_pearson
@@ -111,24 +113,37 @@ from calibrant.rules.base import VectorMap
 from calibrant.rules.combiners import singled_out
 from calibrant.rules.sigmoids import Identity
 
+#: what may be judged: calibrators and their names, alone or several; or what was made before
+AnyCalibrators = (
+    Calibrator
+    | VectorCalibrator
+    | CodedCalibrator
+    | Fitted
+    | str
+    | Sequence[Any]
+    | Mapping[str, Any]
+    | None
+)
+#: where the data of a page come from
+Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Mapping[str, Any] | None
 #: groups of equal weight of each curve, and cells of the histograms
 BINS, CELLS = 10, 40
 
 
 def calibration_report(
-    scores: Any,
-    y: Any = None,
+    scores: ArrayLike | ScoreTable,
+    y: ArrayLike | None = None,
     *,
-    sample_weight: Any = None,
-    calibrator: Any = None,
+    sample_weight: ArrayLike | None = None,
+    calibrator: AnyCalibrators = None,
     segments: Any = None,
-    direction: str | None = None,
+    direction: Literal["rising", "falling", "auto"] | None = None,
     pos_label: Any = None,
     classes: Any = None,
     title: str | None = None,
     score_name: str = "score",
     label_name: str = "label",
-    source: Any = None,
+    source: Source = None,
     saved_as: str | None = None,
     output: str | os.PathLike[str] | None = None,
     measures: str | Sequence[str] | None = None,
@@ -445,8 +460,9 @@ class Contest:
 
     @property
     def aucs(self) -> tuple[float | None, float | None] | None:
-        """The AUC within folds before and after; None for maps that were made before."""
-        if not self.board.folds:
+        """The AUC within folds before and after; None for maps that were made before, and for the
+        scores as they are, which are the same in all folds."""
+        if not self.board.folds or self.chosen == BEFORE:
             return None
         return self.board[BEFORE].scores_auc, self.board.chosen.auc
 
@@ -796,11 +812,14 @@ class TwoClasses(ReportData):
 
     @property
     def before(self) -> str:
-        scale = self.table.scale
+        scale, falling = self.table.scale, self.direction == "falling"
         if scale.kind == "points":  # which stand for no probability
             return ONE_RATE
-        known = scale.turned if self.direction == "falling" else AS_THEY_ARE
-        return f"{known} (divided by 100)" if scale.kind == "percentages" else known
+        if scale.kind == "percentages":
+            return f"({scale.turned}) / 100" if falling else f"{AS_THEY_ARE} (divided by 100)"
+        if not falling:
+            return AS_THEY_ARE
+        return scale.turned if scale.probabilities else f"sigmoid of {scale.turned}"
 
     # --- judging --------------------------------------------------------------------------------
 

@@ -77,7 +77,7 @@ class Rule(Frozen):
 
     @property
     def binary(self) -> bool:
-        """Whether it gives the probability of one of two classes, given a single score."""
+        """Whether it gives the probability of one of two classes from a single score."""
         return self.n_classes == 2
 
     @property
@@ -187,29 +187,31 @@ class Map(Rule):
 
     @property
     def main(self) -> Map | None:
-        """The map used when segments or intervals are ignored, if that is another map.
+        """The map used when segments or intervals are ignored, if that is another map; else None.
 
-        What a kind does not say of itself is then what its main map says.
+        Facts that a kind of map does not define are taken from its main map.
         """
         return None
 
     @property
     def n_segment_columns(self) -> int:
-        """How many columns say which segment a row is in; 0 for a map without segments."""
+        """The number of columns that name a row's segment; 0 for a map without segments."""
         return 0
 
     @property
     def segments(self) -> tuple[Any, ...] | None:
-        """The segments that the map knows, or None; those of several columns are tuples."""
+        """The segments that the map knows; None for a map without segments. Those of several
+        columns are tuples."""
         return None
 
     @property
     def band(self) -> tuple[Map, Map, float | None] | None:
-        """The maps below and above it, and the probability that they are meant to hold, if any."""
+        """The lower map, the upper map, and the probability between them (None if there is none);
+        None for a map without a band."""
         return None
 
     def by_segment(self, scores: ArrayLike, segments: Any) -> Array:
-        """The calibrated probabilities of scores in these segments, for maps that have segments."""
+        """The calibrated probabilities of scores, each by the map of its segment."""
         self._refuse_unknown("segments")
 
     @property
@@ -219,17 +221,17 @@ class Map(Rule):
 
     @property
     def looks_like_probabilities(self) -> bool:
-        """Whether the map looks like one of scores in [0, 1]; it need not be."""
+        """Whether the map seems to take scores in [0, 1]. It may take others."""
         return self._main_for("looks_like_probabilities").looks_like_probabilities
 
     @property
     def trend(self) -> int:
-        """1 where the map never falls, −1 where it never rises, 0 where that is not known."""
+        """1 if the map never falls, −1 if it never rises, 0 if neither is known."""
         return self._main_for("trend").trend
 
     @property
     def size(self) -> int:
-        """How many knots and formulas it takes to write the map as one expression."""
+        """The number of knots and formulas in the map written as one expression."""
         return self._main_for("size").size
 
     @property
@@ -238,7 +240,7 @@ class Map(Rule):
         return self._main_for("span").span
 
     def knots(self, low: float, high: float) -> Array:
-        """The scores at which pieces of the map meet. Those that must be searched for are searched
+        """The scores at which pieces of the map meet. Knots that must be searched for are searched
         for between ``low`` and ``high``."""
         return self._main_for("knots").knots(low, high)
 
@@ -249,28 +251,30 @@ class Map(Rule):
         return self.lowered(first_input(target, input))
 
     def lowered(self, axis: MapInput) -> Node:
-        """The map as nodes of a plan, of what ``axis`` reads; an InputError where it cannot be
-        one."""
+        """The map as nodes of a plan; ``axis`` says what it reads. An InputError if it has no
+        plan."""
         if self.main is not None:
             return self.main.lowered(axis)
         raise axis.target.refuses(f"a map of kind {self.kind!r}")
 
     @property
     def stages(self) -> tuple[Map, ...]:
-        """The maps that are applied one after another, of which none is a chain."""
+        """The maps that are applied one after another. None of them is a chain."""
         return (self,) if self.main is None else self.main.stages
 
     # --- other maps made of it --------------------------------------------------------------------
 
     @property
     def simple(self) -> Map:
-        """The same function, made of fewer kinds of maps: a band becomes its point, a segmented map
+        """The same function made of fewer kinds of maps. A band becomes its point, a segmented map
         its default, and a mixture or chain of steps one table of steps."""
         return self if self.main is None else self.main.simple
 
     def of_logit(self, z: Array) -> Array:
-        """The probabilities of scores whose logits are z. Maps that read logits read z itself, so
-        that they still tell scores apart where σ(z) rounds to 1."""
+        """The probabilities of scores whose logits are z.
+
+        Maps of logits read z itself. So they still tell scores apart where σ(z) rounds to 1.
+        """
         return self(sigmoid(z)) if self.main is None else self.main.of_logit(z)
 
     def corrected(self, intercept: float, slope: float = 1.0) -> Map:
@@ -313,9 +317,9 @@ class Map(Rule):
         return self.corrected(float(np.log(factor)))
 
     def mirrored(self, centre: float) -> Map:
-        """The map that gives a score s what this one gives centre − s.
+        """The map of reversed scores: for a score s it gives what this map gives for centre − s.
 
-        So a map that was fitted to mirrored scores is one of the scores themselves.
+        So a map fitted to reversed scores becomes one of the scores themselves.
 
         >>> from calibrant.maps import Logistic, Piecewise
         >>> Logistic(0.5, (("x", 2.0),)).mirrored(0.0)
@@ -326,14 +330,16 @@ class Map(Rule):
         self._refuse_unknown("mirror image")
 
     def decision(self, threshold: float) -> Map | None:
-        """The map that is 1 where this one gives at least ``threshold``, and 0 elsewhere, exactly.
-        None where it is not known on which intervals this one rises and falls."""
+        """A map that is 1 where this one gives at least ``threshold``, and 0 elsewhere, exactly.
+
+        None if the intervals on which this map rises and falls are not known.
+        """
         from calibrant.rules.piecewise import decision_steps
 
         return decision_steps(self, threshold)
 
     def scaled(self, share: float) -> Map:
-        """share · map, for a share up to 1."""
+        """The map multiplied by a share up to 1."""
         from calibrant.rules.mixture import Mixture
         from calibrant.rules.piecewise import Piecewise
 
@@ -342,7 +348,8 @@ class Map(Rule):
         return Mixture(np.array([share, 1.0 - share]), (self, Piecewise.constant(0.0)))
 
     def _main_for(self, what: str) -> Map:
-        """The main map, to ask it for what this kind does not say; an error without one."""
+        """The main map, which is asked for a fact that this kind does not define; an error if there
+        is none."""
         if self.main is None:
             self._refuse_unknown(what)
         return self.main
@@ -357,7 +364,8 @@ class Map(Rule):
 
 @functools.cache
 def _fields_to_read(kind: Any) -> tuple[tuple[str, Callable[[Any], Any], bool], ...]:
-    """The fields of a kind that a function reads: name, function, and whether None is fine."""
+    """For each field with a reading function: its name, that function, and whether it may be
+    None."""
     own = [field for field in fields(kind) if READ in field.metadata]
     return tuple((field.name, field.metadata[READ], field.default is None) for field in own)
 
@@ -390,8 +398,7 @@ class VectorMap(Map):
 
     @property
     def reads(self) -> str:
-        """What a row holds where the map takes it for one distribution: "logit" or "probability";
-        else "score"."""
+        """How a row is read as one distribution: "logit" or "probability". Otherwise "score"."""
         return "score"
 
     @property
@@ -434,7 +441,7 @@ class VectorMap(Map):
 
 
 def check_depth(map_: Map) -> None:
-    """Refuse a map that nests too deep to be read again from a file."""
+    """Refuse a map that nests too deep for a file to be read again."""
     level: tuple[Map, ...] = (map_,)
     for _ in range(DEEPEST + 1):
         level = tuple(child for one in level for child in one.children)
@@ -473,7 +480,7 @@ def map_from_dict(description: Mapping[str, Any], depth: int = 0) -> Map:
 
 
 def _kind_and_state(description: Any) -> tuple[type[Rule], dict[str, Any]]:
-    """The class that a description names by its kind, and the fields for it."""
+    """The class for the kind that a description names, and the fields for it."""
     if not isinstance(description, Mapping) or not isinstance(description.get("kind"), str):
         raise InputError("a map must be an object with a 'kind'; this is not one of ours.")
     name, version = description["kind"], description.get("version")
@@ -502,7 +509,7 @@ def _kind_and_state(description: Any) -> tuple[type[Rule], dict[str, Any]]:
 
 @functools.cache
 def known_kinds() -> dict[str, type[Map]]:
-    """Every kind of map by its name: those of all files in this folder."""
+    """Every kind of map by its name, from all files in this folder."""
     from calibrant import rules as package
 
     kinds: dict[str, type[Map]] = {}
@@ -525,8 +532,8 @@ def _encoded_value(value: Any) -> Any:
 
 
 def _decoded_value(value: Any, where: str, depth: int, lists: int = 0) -> Any:
-    """A field's value from JSON: a map, a word or a number; a list is an array where all are
-    floats, else a tuple."""
+    """A field's value read from JSON: a map, a word or a number. A list of floats is an array, any
+    other list a tuple."""
     if isinstance(value, Mapping):
         return map_from_dict(value, depth + 1)
     if isinstance(value, (list, tuple)):
@@ -553,7 +560,8 @@ BLOCK = 1 << 16
 
 
 def field_read_by(function: Callable[[Any], Any]) -> dict[str, Any]:
-    """The metadata of a field whose values a function reads; a default of None is not read."""
+    """The metadata of a field whose values are read by a function. A default of None is not
+    read."""
     return {READ: function}
 
 
@@ -640,7 +648,7 @@ def read_pair(values: Any, where: str) -> tuple[Any, Any]:
 
 
 def maps_of_one_score(members: Any, where: str) -> tuple[Map, ...]:
-    """A tuple of maps that take one score each."""
+    """The maps as a tuple, after a check that each takes one score."""
     made = (members,) if isinstance(members, str) else tuple(members)
     for member in made:
         if not isinstance(member, Map) or isinstance(member, VectorMap):
@@ -673,8 +681,7 @@ def check_weights(weights: Array, members: Sequence[Any]) -> None:
 
 
 def in_blocks(function: Callable[[Array], Array], scores: Array) -> Array:
-    """The values of a function, block by block, so that temporaries stay in cache and memory stays
-    small."""
+    """The values of a function, computed block by block. So temporary arrays stay small."""
     if scores.size <= BLOCK:
         return function(scores)
     flat, result = scores.reshape(-1), np.empty(scores.size)

@@ -77,7 +77,7 @@ class Chain(Map):
 
     @property
     def simple(self) -> Map:
-        """Without chains in chains; steps, and all that follows them, become one table of steps.
+        """Without chains in chains. Steps, and all that follows them, become one table of steps.
 
         >>> step, shift = Piecewise.step([0.5], [0.25, 0.75]), Logistic(1.0, (("z", 1.0),))
         >>> Chain((step, shift)).simple
@@ -97,8 +97,8 @@ class Chain(Map):
         return tuple(stage for step in self.steps for stage in step.stages)
 
     def lowered(self, axis: MapInput) -> Node:
-        """Each map reads a variable that the map before it sets. What follows steps only changes
-        their values."""
+        """A plan in which each map reads the variable set by the map before it. Maps after steps
+        only change the values of the steps."""
         variables: list[Variable] = []
         node: Node = axis.score.node
         stages = self.stages
@@ -122,12 +122,12 @@ class Chain(Map):
         return Chain(tuple(rest))(value) if rest else value
 
     def corrected(self, intercept: float, slope: float = 1.0) -> Map:
-        """The chain with its last step corrected, which may grow by one step."""
+        """The chain with its last step corrected; it may get one step more."""
         *first, last = self._merged()
         return _chain_of([*first, *_steps_of(last.corrected(intercept, slope))])
 
     def shifted(self, factor: Array) -> Map:
-        """The chain with its last step shifted, if that is a table of steps; else with a
+        """The chain with its last step shifted if that is a table of steps; else the chain with a
         correction."""
         *first, last = self.steps
         if isinstance(last, Piecewise) and last.output == "probability" and last.is_step:
@@ -138,8 +138,7 @@ class Chain(Map):
         return Chain((self.steps[0].mirrored(centre), *self.steps[1:]))
 
     def _merged(self) -> list[Map]:
-        """The steps, without chains in chains; a correction is merged into the formula before
-        it."""
+        """The steps without chains in chains. A correction is merged into the formula before it."""
         merged: list[Map] = []
         for step in self.steps:
             for one in step._merged() if isinstance(step, Chain) else [step]:
@@ -176,7 +175,7 @@ def _preimage(function: Callable[[Array], Array], values: Array, lo: float, hi: 
 
 
 def after_sigmoid(later: Map) -> Chain:
-    """The map of margins that a map of probabilities becomes when margins pass through σ first."""
+    """A map of margins, from a map of probabilities: margins pass through σ first."""
     return Chain((Logistic(0.0, (("x", 1.0),)), later))
 
 

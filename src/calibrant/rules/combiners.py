@@ -105,10 +105,11 @@ class Coded(VectorMap):
         return len(self.code)
 
     def lowered_rows(self, axis: RowAxis) -> Row:
-        """The node that combines the columns that count, into classes that they know.
+        """The node that combines the columns of positive weight into the classes that these columns
+        know.
 
-        As in `combine_rows`. Where each column singles out a class, columns come in the order of
-        the classes.
+        As in `combine_rows`. If each column singles out a class, columns come in the order of the
+        classes.
         """
         code, n = self.code, np.ones(self.n_columns)
         if self.weights is not None and self.combine != "normalize":
@@ -135,8 +136,8 @@ class Coded(VectorMap):
         return Combined(r, rule, code, n[used], known, solve)
 
     def shifted(self, factor: Array) -> Map:
-        """p ∝ r, so each column is scaled by the factor of its class, divided by the largest
-        factor."""
+        """The map with each column scaled by the factor of its class, divided by the largest
+        factor. For p ∝ r only."""
         order = singled_out(self.code)
         if self.combine != "normalize" or order is None:
             raise InputError(
@@ -225,7 +226,8 @@ def each_column(members: tuple[Map, ...], rows: NDArray[Any]) -> Array:
 
 
 def singled_out(code: Array) -> Index | None:
-    """The column of each class in a one-against-all code (in any order), else None.
+    """For each class its column, if the code opposes each class to all others (in any order); else
+    None.
 
     >>> singled_out(np.array([[-1.0, 1.0], [1.0, -1.0]])).tolist()
     [1, 0]
@@ -239,7 +241,7 @@ def singled_out(code: Array) -> Index | None:
 
 
 def is_pairs(code: Array) -> bool:
-    """Whether every column opposes one class to one other."""
+    """Whether every column opposes a single class to another single class."""
     return bool(((code > 0).sum(axis=0) == 1).all() and ((code < 0).sum(axis=0) == 1).all())
 
 
@@ -271,12 +273,13 @@ def linked_classes(code: NDArray[np.number]) -> Flags:
 
 
 def columns_that_count(weights: Array) -> Flags:
-    """Flags of the columns that weigh enough to play a part."""
+    """Flags of the columns whose weight is not negligible."""
     return np.asarray(weights / weights.max() > LIGHTEST)
 
 
 def check_linked(code: Array) -> Flags:
-    """Flags of the classes that are in some column; refused if columns do not link all of them."""
+    """Flags of the classes that are in some column. If columns do not link all of these, they are
+    refused."""
     known = (code != 0).any(axis=1)
     classes, reached = np.flatnonzero(known), linked_classes(code[known])
     if not reached.all():
@@ -289,7 +292,7 @@ def check_linked(code: Array) -> Flags:
 
 
 def first_few(index: Index) -> str:
-    """The first few numbers, as text."""
+    """The first few numbers as text, for an error."""
     shown = ", ".join(str(i) for i in index[:8].tolist())
     return shown + (", …" if len(index) > 8 else "")
 
@@ -298,10 +301,11 @@ def first_few(index: Index) -> str:
 
 
 def combine_rows(name: str, r: Array, code: Array, weights: Array | None) -> Array:
-    """Class probabilities by the combiner of that name; columns of weight zero are left out.
+    """Class probabilities by the combiner of that name. Columns of weight zero are left out.
 
-    A class that only they know gets no probability: else it would take all of it wherever the
-    other columns contradict each other. Classes that only they link are an InputError.
+    A class that is only in such columns gets no probability. Otherwise it would take all of it
+    wherever the other columns contradict each other. Classes linked only by such columns are an
+    InputError.
     """
     if weights is None or name == "normalize":
         return COMBINERS[name](r, code, np.ones(code.shape[1]))
@@ -329,7 +333,7 @@ def _least_squares(r: Array, code: Array, weights: Array) -> Array:
     order = singled_out(code)
     if order is not None:
         return _of_one_vs_rest(_project_on_simplex, r, order, weights)
-    size = block_size(*code.shape)
+    size = rows_to_combine(*code.shape)
     return _by_blocks(r, len(code), size, SimplexQuadratic(code, weights).solve)
 
 
@@ -350,13 +354,14 @@ def _project_on_simplex(r: Array, n: Array) -> Array:
 def _of_one_vs_rest(
     solve: Callable[[Array, Array], Array], r: Array, order: Index, weights: Array
 ) -> Array:
-    """What ``solve`` gives for all rows, with the columns brought into the order of the classes."""
-    own, size = weights[order][:, None], block_size(1, 2 * len(order))
+    """The rows that ``solve`` gives, with columns brought into the order of the classes first."""
+    own, size = weights[order][:, None], rows_to_combine(1, 2 * len(order))
     return _by_blocks(r, len(order), size, lambda block: solve(block[order], own))
 
 
 def _by_blocks(r: Array, classes: int, size: int, solve: Callable[[Array], Array]) -> Array:
-    """What ``solve`` gives for all rows, block by block; a block has the shape (columns, rows)."""
+    """The rows that ``solve`` gives, computed block by block; a block has the shape (columns,
+    rows)."""
     p = np.empty((len(r), classes))
     for start in range(0, len(r), size):
         rows = slice(start, start + size)
@@ -396,7 +401,7 @@ def _coupling(r: Array, code: Array, weights: Array) -> Array:
     if order is not None:
         return _of_one_vs_rest(_couple_one_vs_rest, r, order, weights)
     likelihood, p = _Likelihood(code, weights), _least_squares(r, code, weights)
-    size, left = block_size(*code.shape), np.arange(len(r))
+    size, left = rows_to_combine(*code.shape), np.arange(len(r))
     for at, rounds in enumerate(ROUNDS):
         later = []
         for begin in range(0, len(left), size):
@@ -478,10 +483,11 @@ class _Likelihood:
 
     def sums(self, p: Array) -> tuple[Array, Array]:
         """Σp over the positive classes of each column, and over its negative ones: A and B."""
-        return product(self.plus, p), product(self.minus, p)
+        return matrix_product(self.plus, p), matrix_product(self.minus, p)
 
     def fits_exactly(self, r: Array, p: Array) -> Flags:
-        """Where every column gets just the r that it asks for, so that no p can do better."""
+        """Flags of the rows where every column gets exactly the r that it asks for, so that no p
+        can do better."""
         a, b = self.sums(p)
         return np.asarray(np.abs((1.0 - r) * a - r * b).max(axis=0) <= AGREES)
 
@@ -498,18 +504,20 @@ class _Likelihood:
         i, j = np.tril_indices(self.k)
         if self.pairs:
             share = a / s
-            v = product(self.signs, self.n * (share - r))
-            curve = product(self.both, self.n * share * (b / s))
+            v = matrix_product(self.signs, self.n * (share - r))
+            curve = matrix_product(self.both, self.n * share * (b / s))
             curve += self.total * (p[i] * p[j])
-            gain = product(self.plus_t, self.n * r) + product(self.minus_t, self.n * (1.0 - r))
+            gain = matrix_product(self.plus_t, self.n * r) + matrix_product(
+                self.minus_t, self.n * (1.0 - r)
+            )
             return v, self._step(curve, v, RIDGE * self.total), _ratio(gain, gain + v)
         from_a, from_b = self.n * r / a, self.n * (1.0 - r) / b
-        gain = product(self.plus_t, from_a) + product(self.minus_t, from_b)
-        loss = product(self.part_t, self.n / s)
+        gain = matrix_product(self.plus_t, from_a) + matrix_product(self.minus_t, from_b)
+        loss = matrix_product(self.part_t, self.n / s)
         v = p * (loss - gain)
-        curve = product(self.own, from_a / a) + product(self.other, from_b / b)
+        curve = matrix_product(self.own, from_a / a) + matrix_product(self.other, from_b / b)
         if not self.full:  # else it is just what fixes the scale
-            curve += self.total - product(self.both, self.n / s**2)
+            curve += self.total - matrix_product(self.both, self.n / s**2)
         curve *= p[i] * p[j]
         small = np.maximum(v, 0.0) + RIDGE * self.total * (p * p + 1e-30)
         return v, self._step(curve, v, small), _ratio(gain, loss)
@@ -522,7 +530,7 @@ class _Likelihood:
         return solve_factored(matrices, -v)
 
     def descend(self, r: Array, p: Array, rounds: int) -> tuple[Array, Flags]:
-        """The p after at most so many steps for every row, and which rows are not done."""
+        """The p after at most so many steps, and flags of the rows that have not converged."""
         result, left = p.copy(), np.arange(p.shape[1])
         before = self.value(r, p)
         for _ in range(rounds):
@@ -617,12 +625,12 @@ PIVOT = 1e-10
 PIVOTS = 200
 
 
-def block_size(classes: int, columns: int) -> int:
-    """How many rows to treat at once."""
+def rows_to_combine(classes: int, columns: int) -> int:
+    """The number of rows to combine at once."""
     return max(1, BLOCK // (6 * columns + 3 * classes * classes))
 
 
-def product(matrix: Any, rows: Array) -> Array:
+def matrix_product(matrix: Any, rows: Array) -> Array:
     """matrix @ rows, on one thread; the matrix may be sparse."""
     if not isinstance(matrix, np.ndarray):
         return np.asarray(matrix @ rows)
@@ -702,7 +710,7 @@ def symmetric_matrices(triangle: Array, k: int) -> Array:
 
 
 def factor_in_place(matrices: Array) -> None:
-    """Factorise matrices (k, k, rows) as L·D·Lᵀ in place; a pivot that is not positive changes its
+    """Factorise matrices (k, k, rows) as L·D·Lᵀ in place. A pivot that is not positive changes its
     sign."""
     for j in range(len(matrices)):
         pivot = matrices[j, j]
@@ -751,8 +759,8 @@ class SimplexQuadratic:
 
     def solve(self, r: Array) -> Array:
         """The p (k, rows) that minimises the quadratic for each r (columns, rows)."""
-        triangle = product(self.linear, r)
-        triangle += product(self.square, r * r)
+        triangle = matrix_product(self.linear, r)
+        triangle += matrix_product(self.square, r * r)
         triangle += self.constant
         full = symmetric_matrices(triangle, self.k)
         rows = r.shape[1]

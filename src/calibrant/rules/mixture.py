@@ -59,7 +59,7 @@ class Mixture(Map):
 
     @property
     def _used(self) -> list[tuple[float, Map]]:
-        """The members that count, with their weights."""
+        """The members of positive weight, each with its weight."""
         pairs = zip(self.weights.tolist(), self.members, strict=True)
         return [(weight, member) for weight, member in pairs if weight > 0.0]
 
@@ -95,12 +95,14 @@ class Mixture(Map):
 
     @functools.cached_property
     def simple(self) -> Map:
-        """One table where the mixture is one exactly, else a mixture of simpler members."""
+        """One table of pieces if the mixture equals one exactly; else a mixture of simpler
+        members."""
         opened = Mixture(self.weights, tuple(member.simple for member in self.members))
         return opened.collapsed or opened
 
     def lowered(self, axis: MapInput) -> Node:
-        """One table where the mixture is one exactly, else the weighted sum of its members."""
+        """The plan of one table if the mixture equals one exactly; else the weighted sum of the
+        members' plans."""
         whole = self.simple
         if not isinstance(whole, Mixture):
             return whole.lowered(axis)
@@ -115,7 +117,7 @@ class Mixture(Map):
 
     @functools.cached_property
     def collapsed(self) -> Piecewise | None:
-        """The mixture as one piecewise map, if it is one exactly."""
+        """The mixture as one piecewise map if it equals one exactly; else None."""
         weights, members = _flat_members(self)
         pieces = [m for m in members if isinstance(m, Piecewise) and m.output == "probability"]
         if len(pieces) < len(members) or len({piece.input for piece in pieces}) > 1:
@@ -154,8 +156,7 @@ class Mixture(Map):
 
 
 def _average(weights: Array, functions: Sequence[Callable[[Array], Array]], at: Array) -> Array:
-    """The weighted sum of functions at some points, moved back into [0, 1] where rounding has
-    carried it out."""
+    """The weighted sum of functions at some points, clipped to [0, 1], which rounding may leave."""
     total = np.zeros(at.shape)
     for weight, function in zip(weights, functions, strict=True):
         total += weight * function(at)
@@ -163,8 +164,11 @@ def _average(weights: Array, functions: Sequence[Callable[[Array], Array]], at: 
 
 
 def _flat_members(mixture: Mixture) -> tuple[Array, list[Map]]:
-    """Weights and members: mixtures within mixtures are opened, members without weight dropped,
-    `Identity` is a line, and steps of logits are steps of probabilities."""
+    """Weights and members of a mixture, without mixtures among them and without members of weight
+    0.
+
+    `Identity` becomes a line, and steps of logits become steps of probabilities.
+    """
     weights: list[float] = []
     members: list[Map] = []
     for weight, member in zip(mixture.weights, mixture.members, strict=True):
@@ -205,8 +209,8 @@ def _reads_logit(member: Map) -> bool:
 
 
 def _profile_of(member: Map, on_logit: bool) -> _Profile:
-    """The knots of a member, its values there, and its function; refused where the places of its
-    knots are not known."""
+    """The knots of a member, its values there, and its function. Members whose knots are not known
+    are refused."""
     if isinstance(member, Chain) and any(isinstance(step, Piecewise) for step in member.steps[1:]):
         raise ParameterError(
             "a mixture cannot collapse where steps or lines come after another map in a chain: "
@@ -238,7 +242,7 @@ def _profile_of(member: Map, on_logit: bool) -> _Profile:
 
 
 def _probe_points(member: Map, on_logit: bool) -> Array:
-    """Points so close together that a smooth member hardly bends between them."""
+    """Points so close together that a smooth member is almost straight between two of them."""
     if on_logit:
         return GRID
     slopes = [c for _, c in member.terms if c] if isinstance(member, Logistic) else []
@@ -275,7 +279,7 @@ def _approximate(weights: Array, members: list[Map], tol: float) -> Piecewise:
 
 
 def _ends_of_change(function: Callable[[Array], Array], tol: float) -> Array:
-    """The scores from which on to both sides a function stays within ``tol`` of its limit."""
+    """Two scores, one on each side, beyond which a function stays within ``tol`` of its limit."""
     radius: Array = np.ldexp(1.0, np.arange(-1000, 1000))
     ends = []
     for sign in (-1.0, 1.0):

@@ -179,7 +179,8 @@ class Piecewise(Map):
 
     @property
     def span(self) -> tuple[float, float]:
-        """[0, 1] for probabilities, else the range of the knots and a tenth of it on both sides."""
+        """[0, 1] for probabilities; otherwise the range of the knots and a tenth of it on both
+        sides."""
         first, last = float(self.x[0]), float(self.x[-1])
         if self.input == "logit" or (first >= 0.0 and last <= 1.0):
             return 0.0, 1.0
@@ -190,7 +191,8 @@ class Piecewise(Map):
         return sigmoid(self.x) if self.input == "logit" else self.x
 
     def lowered(self, axis: MapInput) -> Node:
-        """A table of steps or of lines; values on the scale of logits go through the sigmoid."""
+        """The node of a table of steps or of lines. Values that are logits go through the
+        sigmoid."""
         if self.is_step:
             low = self.pieces.low
             values = sigmoid(low) if self.output == "logit" else low
@@ -201,13 +203,14 @@ class Piecewise(Map):
     # --- other maps made of it --------------------------------------------------------------------
 
     def then(self, later: Map) -> Piecewise:
-        """The map later(this(s)) of a map of steps: ``later`` sees only the few values that the
-        steps take."""
+        """The map later(this(s)) for a map of steps: ``later`` is applied to the values of the
+        steps."""
         link = sigmoid if self.output == "logit" else np.asarray
         return Piecewise(self.x, later(link(self.left)), later(link(self.right)), self.input)
 
     def corrected(self, intercept: float, slope: float = 1.0) -> Map:
-        """The map with other values, where they are logits or steps; else a chain."""
+        """The map with corrected values if they are logits or steps; else a chain of the map and a
+        correction."""
         line = rising_line(intercept, slope)
         if self.output == "logit":
 
@@ -220,17 +223,17 @@ class Piecewise(Map):
         return super().corrected(intercept, slope)  # a line of probabilities is no line after it
 
     def shifted(self, factor: Array) -> Map:
-        """The map with other values, where they are probabilities of steps: 0 and 1 stay."""
+        """The map with shifted values if they are probabilities of steps; 0 and 1 stay."""
         if self.output == "probability" and self.is_step:  # value by value: 0 and 1 stay
             left, right = (shift_odds(values, factor) for values in (self.left, self.right))
             return replace(self, left=left, right=right)
         return super().shifted(factor)
 
     def mirrored(self, centre: float) -> Map:
-        """The map with its pieces in the other order.
+        """The map of reversed scores, with its pieces in the other order.
 
-        A jump lies where centre − s, which is rounded, passes the knot: so the same rows are on
-        the same side of it.
+        A jump lies where centre − s, which is rounded, passes the knot. So the same rows are on the
+        same side of it.
         """
         if self.input == "logit":  # 1 − s has the logit −z
             centre = 0.0
@@ -245,7 +248,7 @@ class Piecewise(Map):
         return replace(self, x=x[starts], left=left, right=right)
 
     def scaled(self, share: float) -> Map:
-        """The map with smaller values, where they are probabilities; else a mixture."""
+        """The map with values multiplied by a share if they are probabilities; else a mixture."""
         if self.output == "probability":
             return replace(self, left=share * self.left, right=share * self.right)
         return super().scaled(share)
@@ -302,7 +305,7 @@ class ScoreAt(NamedTuple):
 
 
 def score_at(map_: Map, probability: Any) -> ScoreAt:
-    """The score at which a monotone map reaches a probability, in 64 evaluations twice.
+    """The score at which a monotone map reaches a probability, found in twice 64 evaluations.
 
     >>> from calibrant.maps import Identity, Piecewise
     >>> score_at(Identity(), 0.05).score
@@ -366,10 +369,10 @@ def read_probability(value: Any, name: str) -> float:
 def decision_steps(
     map_: Map, threshold: float, function: Callable[[Array], Array] | None = None
 ) -> Piecewise | None:
-    """The map of steps that is 1 where a map gives at least ``threshold``, and 0 elsewhere.
+    """A map of steps that is 1 where a map gives at least ``threshold``, and 0 elsewhere.
 
-    None where it is not known on which intervals the map rises and falls. ``function`` is what
-    computes the probabilities, if that is not the map itself.
+    None if the intervals on which the map rises and falls are not known. ``function`` computes the
+    probabilities, if that is not the map itself.
 
     >>> hill = Piecewise.linear([0.0, 0.5, 1.0], [0.0, 0.8, 0.0])
     >>> decision_steps(hill, 0.4)([0.2, 0.25, 0.75, 0.8])

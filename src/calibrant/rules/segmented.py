@@ -35,8 +35,8 @@ from calibrant.rules.sigmoids import Identity
 
 
 def _read_keys(keys: Any) -> tuple[SegmentKey, ...]:
-    """Keys that a file can hold, or tuples of them. Integers have at most 64 bits: longer ones
-    would be slow to hash."""
+    """Segment keys that a file can hold, or tuples of them. Integers of more than 64 bits are
+    refused."""
     alone = isinstance(keys, (str, int))
     made = (keys,) if alone else tuple(keys)
     nested = tuple(tuple(k) if isinstance(k, (list, tuple)) else k for k in made)
@@ -56,7 +56,7 @@ def _is_valid_key(key: Any) -> bool:
 
 
 def _coarse_to_fine(key: SegmentKey) -> list[SegmentKey]:
-    """The segments that a segment is a part of, with itself as the last.
+    """The segments that contain a segment, from coarse to fine; the last is the segment itself.
 
     >>> _coarse_to_fine(("fr", "card")), _coarse_to_fine("fr")
     ([('fr',), ('fr', 'card')], ['fr'])
@@ -172,9 +172,10 @@ class Segmented(Map):
         return self.of_codes(s, self.find(segments))
 
     def find(self, segments: Any) -> Index:
-        """The number of each row's segment among those `seen`; how many these are if it is new.
+        """For each row the number of its segment among `seen`; the number of those if the segment
+        is new.
 
-        With several columns: of the finest segment that is known.
+        With several columns it is the finest known segment.
         """
         given = segment_columns(segments)
         codes = find_segments(given, self._places, self.columns)
@@ -194,7 +195,7 @@ class Segmented(Map):
         return codes
 
     def is_new(self, codes: Index) -> Flags:
-        """Which rows have a segment that is not known, or not in all of its columns."""
+        """Flags of the rows whose segment is not known, or not known in all of its columns."""
         count = self.columns
         new = [isinstance(key, tuple) and len(key) < count for key in self.seen]
         return np.array([*new, True])[codes]
@@ -202,7 +203,7 @@ class Segmented(Map):
     by_segment = __call__
 
     def values(self, column: int) -> tuple[Key, ...]:
-        """The values that known segments have in one of their columns, each once."""
+        """The different values of known segments in one of their columns."""
         paths = (key if isinstance(key, tuple) else (key,) for key in self.seen)
         return tuple(dict.fromkeys(path[column] for path in paths if len(path) > column))
 
@@ -230,8 +231,11 @@ class Segmented(Map):
 
     @cached_property
     def _levels(self) -> list[Index]:
-        """For each column, the number of the map that every segment of `seen`, or a new one, gets
-        by it; where it gets none, how many maps there are."""
+        """For each column, the number of the map that each segment gets by that column.
+
+        Segments are numbered as in `seen`, with one more for new segments. The number of maps
+        stands for "no map".
+        """
         n = len(self.keys)
         levels = np.full((self.columns, len(self.seen) + 1), n, dtype=np.intp)
         for i, key in enumerate(self.seen):
@@ -264,7 +268,7 @@ class Segmented(Map):
         return sum(member.size for member in self.maps) + (1 + shrunk) * self.default.size
 
     def plan(self, target: PlanTarget, input: str = "score") -> Node:
-        """The plan of the default and of each segment's map, and how much each counts."""
+        """The plan of the default and of each segment's map, with the share of each."""
         axis = scores = first_input(target, input)
         default = self.default.simple
         common = Variable(default.lowered(axis))
@@ -284,21 +288,21 @@ class Segmented(Map):
         return BySegment(common, self.keys, members, shares, whole, self.columns)
 
     def shifted(self, factor: Array) -> Map:
-        """Mixes each segment's map with the default first: a mixture of shifted maps is another
-        map."""
+        """The map at other base rates. Each segment's map is first mixed with the default, since a
+        mixture of shifted maps would be another map."""
         members = tuple(self._whole(key).shifted(factor) for key in self.keys)
         default = self.default.shifted(factor)
         return Segmented(default, self.keys, members, default_keys=self.default_keys)
 
     def mirrored(self, centre: float) -> Map:
-        """Each map mirrored; those that take what the default gives stay."""
+        """The map of reversed scores. Maps that take the output of the default stay as they are."""
         maps = self.maps
         if self.input == "score":
             maps = tuple(member.mirrored(centre) for member in maps)
         return replace(self, default=self.default.mirrored(centre), maps=maps)
 
     def decision(self, threshold: float) -> Map | None:
-        """The decisions of the default and of all segments; None where one of them is not known."""
+        """The decisions of the default and of all segments; None if one of them is not known."""
         default, known = self.default.decision(threshold), []
         for i, key in enumerate(self.keys):
 
@@ -317,19 +321,20 @@ class Segmented(Map):
     # --- the map of one segment -------------------------------------------------------------------
 
     def _path(self, key: Any) -> list[int]:
-        """The numbers of the maps that a segment has, from the coarsest column to the finest."""
+        """The numbers of the maps for a segment, from the coarsest column to the finest."""
         n = len(self.keys)
         found = (self._places.get(part, n) for part in _coarse_to_fine(key))
         return [i for i in found if i < n]
 
     def _share(self, i: int) -> float:
-        """The weight λ of map i, from 0 to 1; the default has the rest."""
+        """The weight λ of map i; the default has the rest."""
         return 1.0 if self.weights is None else float(self.weights[i])
 
     def _part(self, path: list[int]) -> tuple[Map, float]:
-        """A map and a share λ: a segment with these maps gets λ · map + (1 − λ) · default.
+        """One map and its share λ, for a segment that has the maps with these numbers. Its
+        probability is λ · map + (1 − λ) · default.
 
-        The map takes what ``maps`` take.
+        The map takes the same input as ``maps``.
         """
         if len(path) == 1:
             return self.maps[path[0]], self._share(path[0])
@@ -356,7 +361,7 @@ class Segmented(Map):
         return Mixture(np.array([share, 1.0 - share]), (self.maps[j], Identity()))
 
     def _whole(self, key: SegmentKey) -> Map:
-        """The map of a segment on its own, with the default written at most once."""
+        """The map of a segment without any other map, with the default in it at most once."""
         if self.input == "score":
             return self.member(key)
         # each step reads what the one before gives, so a share of it is that number itself
@@ -368,9 +373,9 @@ class Segmented(Map):
         return f"Segmented({len(self.keys)} segments{members}, default={self.default!r})"
 
     def member(self, key: SegmentKey | None = None) -> Map:
-        """The map of one segment (None, or a key that is not known: the default) on its own.
+        """The map of one segment. For None, and for an unknown key, it is the default.
 
-        With several columns ``key`` is a tuple, and a part of it is enough: ("fr",).
+        With several columns ``key`` is a tuple, and its first values are enough: ("fr",).
 
         >>> from calibrant.maps import Identity, Piecewise
         >>> m = Segmented(Identity(), (7,), (Piecewise.constant(0.1),), [0.5])

@@ -141,7 +141,7 @@ class Logistic(Map):
 
     @property
     def _reads_margins(self) -> bool:
-        """Whether the formula reads scores as margins."""
+        """Whether scores are margins in the formula."""
         return any(name in OF_MARGINS and name != "x" for name, _ in self.terms)
 
     def to_dict(self) -> dict[str, Any]:
@@ -163,12 +163,12 @@ class Logistic(Map):
         return self._evaluate(FEATURES_OF_LOGIT, clip_logits(self.clip), z)
 
     def between_logits(self, z: Array) -> Array:
-        """As `of_logit`, with z first moved between the logits of 0 and 1, where scores end."""
+        """As `of_logit`, but z is first clipped to the logits of 0 and 1, where scores end."""
         low, high = logit(np.array(self.clip or (0.0, 1.0))).tolist()
         return self._evaluate(FEATURES_OF_LOGIT, (low, high), z)
 
     def _evaluate(self, features: Features, clip: tuple[float, float] | None, s: Array) -> Array:
-        """The probabilities by the features of each term, of numbers first moved into ``clip``."""
+        """The probabilities of numbers that are first clipped; ``features`` computes each term."""
         s = s if clip is None else np.clip(s, *clip)
         total = np.full(s.shape, self.intercept)
         with np.errstate(over="ignore"):
@@ -189,7 +189,8 @@ class Logistic(Map):
 
     @property
     def trend(self) -> int:
-        """The sign of all coefficients; 0 where they differ, or z² is among the features."""
+        """The common sign of all coefficients; 0 if signs differ, or if z² is among the
+        features."""
         signs = {int(np.sign(c)) for _, c in self.terms if c}
         if any(name == "z2" and c for name, c in self.terms) or len(signs) > 1:
             return 0
@@ -243,7 +244,7 @@ class Logistic(Map):
             return super().corrected(intercept, slope)
 
     def mirrored(self, centre: float) -> Map:
-        """The formula with the features of centre − s, which are those of s with other signs."""
+        """The formula of reversed scores, centre − s: the same features with other signs."""
         about = 1.0 if self.takes_probabilities else 0.0
         if centre != about and any(name != "x" for name, _ in self.terms):
             raise InputError(
@@ -271,7 +272,7 @@ def rising_line(intercept: float, slope: float) -> Logistic:
 
 
 def clip_logits(clip: tuple[float, float] | None) -> tuple[float, float]:
-    """The logits of the ends of an interval; for 0 and 1, ± `LARGEST_LOGIT`."""
+    """The logits of the ends of an interval. For 0 and 1 they are ± `LARGEST_LOGIT`."""
     low, high = (0.0, 1.0) if clip is None else clip
     inner = logit(np.array([low, high]))
     return (

@@ -90,7 +90,7 @@ class Softmax(VectorMap):
 
     @classmethod
     def unchanged(cls, classes: int, input: str) -> Self:
-        """The map that leaves distributions as they are, and takes logits through the softmax."""
+        """The map that returns distributions unchanged, and gives the softmax of logits."""
         return cls(np.array(1.0), np.zeros(classes), input)
 
     @property
@@ -139,9 +139,9 @@ class Softmax(VectorMap):
         return np.diag(np.broadcast_to(self.matrix, self.bias.shape))
 
     def features(self, scores: Array, log_totals: Array | None = None) -> Array:
-        """What W multiplies in a block of float64 rows.
+        """The numbers that W multiplies, of a block of float64 rows.
 
-        ``log_totals`` are those of the rows, where they are known already.
+        ``log_totals`` are those of the rows, if they are known already.
         """
         ops = ops_of(scores)
         z: Array
@@ -159,10 +159,10 @@ class Softmax(VectorMap):
         return z
 
     def log_totals(self, scores: Array) -> Array:
-        """ln Σ exp(inner·z) of some float64 rows, which `features` takes off.
+        """ln Σ exp(inner·z) of each row, which `features` subtracts.
 
-        As two numbers a row, so that large logits lose no digits: the largest inner·z, and what is
-        above that.
+        It is given as two numbers, so that large logits lose no digits: the largest inner·z, and
+        the rest.
         """
         z = replace(self, inner=None).features(scores)
         z *= 1.0 if self.inner is None else self.inner
@@ -172,7 +172,7 @@ class Softmax(VectorMap):
 
 
 def logits_of(axis: RowAxis) -> Row:
-    """The node of a row of logits; an InputError where the row holds logits of probabilities."""
+    """The node of a row of logits. An InputError if the row holds logits of probabilities."""
     if axis.logits:
         raise InputError(
             "input must be 'score': this calibrator takes logits as its scores, not probabilities "
@@ -266,7 +266,7 @@ class TopLabel(VectorMap):
     def features(self, rows: NDArray[Any]) -> Array:
         """The distributions of some rows, which may be a tensor.
 
-        Probabilities are left as they are where they can be, so that equal ones stay equal.
+        Probabilities stay as they are where possible, so that equal ones stay equal.
         """
         ops = ops_of(rows)
         if self.input == "probability" and self.factor == 1.0:
@@ -341,7 +341,7 @@ class VectorMixture(VectorMap):
 
     @property
     def reads(self) -> str:
-        """What the members read, if that is the same for all of them."""
+        """How all members read a row, if that is the same; else "score"."""
         if self.input != "score":
             return self.input
         same = {member.reads for member in self.members}
@@ -362,7 +362,8 @@ class VectorMixture(VectorMap):
         return RowAverage(tuple(terms))
 
     def shifted(self, factor: Array) -> Map:
-        """The only member shifted; an average of several distributions is refused."""
+        """The map at other base rates, if only one member has weight. An average of several is
+        refused."""
         used = np.flatnonzero(self.weights)
         if len(used) > 1:
             raise InputError(

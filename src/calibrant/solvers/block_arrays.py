@@ -46,7 +46,7 @@ class BlockOps:
         return float(x.min(initial=1.0, where=x > 0))
 
     def wide(self, x: Any) -> Any:
-        """A copy in float64, or in the longest floats that there are."""
+        """A copy in float64, or in the longest floats that the library has."""
         return x.astype(np.float64)
 
     def dots(self, a: Any, b: Any) -> Any:
@@ -71,7 +71,7 @@ class BlockOps:
         return np.bincount(own, self.host(values), minlength=k).astype(np.float64)
 
     def beside(self, values: NDArray[Any], x: Any) -> Any:
-        """NumPy numbers as an array of the library and on the device of x."""
+        """NumPy numbers as an array of the same library and on the same device as x."""
         return values
 
     def clip(self, x: Any, low: float, high: float) -> Any:
@@ -91,7 +91,7 @@ NUMPY = BlockOps()
 
 
 class TensorOps(BlockOps):
-    """The same on tensors. The library is found among those that are imported already."""
+    """The same operations on tensors. Their library is imported already."""
 
     def __init__(self, library: str) -> None:
         self.xp = sys.modules["jax.numpy" if library == "jax" else library]
@@ -193,7 +193,7 @@ def can_fuse(x: Any) -> bool:
 
 
 def row_facts(x: Any, slices: Sequence[slice]) -> RowFacts:
-    """The facts of all rows; block by block where there is no kernel."""
+    """The facts of all rows: by a kernel if there is one, else block by block."""
     if can_fuse(x):
         return RowFacts(*_launch("ends", x, 0.0, None).cpu().numpy())
     ops, parts = tensor_ops(x), []
@@ -207,9 +207,10 @@ def row_facts(x: Any, slices: Sequence[slice]) -> RowFacts:
 
 
 def row_powers(x: Any, t: float, top: Any) -> tuple[Any, Any, Any]:
-    """Of each row, with v = x − top: ln Σ exp(t·v), and mean and variance of v under exp(t·v).
+    """For each row, with v = x − top: ln Σ exp(t·v), and the mean and variance of v with weights
+    exp(t·v).
 
-    They are float64 on the device of x, where ``top`` is as float32.
+    The results are float64 on the device of x; ``top`` is float32 there.
     """
     total, first, second = _launch("powers", x, t, top)
     mean = first / total

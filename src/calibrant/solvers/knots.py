@@ -93,7 +93,8 @@ def divide_intervals(knots: Array, pieces: Index) -> Array:
 
 
 def weighted_quantiles(x: Array, weight: Array, shares: Array) -> Array:
-    """The quantiles of ascending x: where these shares of the weight lie below, by mid-ranks."""
+    """Quantiles of ascending x: the places below which these shares of the weight lie, by
+    mid-ranks."""
     upto = np.cumsum(weight)
     return np.asarray(np.interp(shares, (upto - weight / 2) / upto[-1], x))
 
@@ -144,7 +145,8 @@ def spline_basis(x: Array, weight: Array, knots: Array) -> Basis:
 
 
 def interpolate(x: Array, places: Array, values: Array) -> Array:
-    """Straight lines between (place, value), flat beyond; `np.interp` without its overflow."""
+    """The broken line through (place, value) points, flat beyond them: `np.interp` without its
+    overflow."""
     if len(places) == 1:
         return np.full(len(x), values[0])
     i = piece_of(places, x)
@@ -160,7 +162,7 @@ def interpolate(x: Array, places: Array, values: Array) -> Array:
 
 
 def piece_of(nodes: Array, x: Array) -> Index:
-    """The number of the piece that each x lies on; the two outermost pieces have no end."""
+    """The number of the piece on which each x lies. The two outermost pieces are unbounded."""
     after = np.searchsorted(nodes, x, "right")
     return np.minimum(np.maximum(after - 1, 0), len(nodes) - 2)
 

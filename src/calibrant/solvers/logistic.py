@@ -32,7 +32,8 @@ BLOCK = 8192
 
 
 def platt_smoothing(n0: float, n1: float) -> tuple[float, float]:
-    """Platt's smoothing, for the weights of the two classes: his y₋ and 1 − y₊ of eq. 8."""
+    """Platt's smoothing of the targets, for given weights of the classes: his y₋ and 1 − y₊ (eq.
+    8)."""
     return 1.0 / (n0 + 2.0), 1.0 / (n1 + 2.0)
 
 
@@ -150,7 +151,7 @@ class LogisticProblem(NamedTuple):
     def descend(
         self, begin: LogisticPoint, cone: Array | None = None, max_steps: int = 200
     ) -> Descent[LogisticPoint]:
-        """Newton's descent from a point; with a ``cone``, within cone·θ ≥ 0."""
+        """Newton's descent from a point. With a ``cone`` it stays where cone·θ ≥ 0."""
         return descend(self.at, begin, lambda here: here.step(cone), self.total, max_steps)
 
     def least(self, *starts: Array, cone: Array | None = None) -> LogisticPoint:

@@ -51,7 +51,7 @@ class Descent(NamedTuple, Generic[P]):
     converged: bool
 
     def required(self) -> Descent[P]:
-        """The same, or an error where the optimum was not reached."""
+        """The same descent, or an error if it did not reach the optimum."""
         if self.converged:
             return self
         raise ConvergenceError(
@@ -120,7 +120,7 @@ def descend(
 
 
 def _stopped(here: P, steps: int, left: float, total: float) -> Descent[P]:
-    """A descent that ends here: converged only if rounding may hide what is left."""
+    """A descent that ends here. It has converged only if rounding may hide the rest of the gain."""
     hidden = bool(is_hidden(left, here.objective, total))
     return Descent(here, here.theta, steps, left, hidden)
 
@@ -128,7 +128,8 @@ def _stopped(here: P, steps: int, left: float, total: float) -> Descent[P]:
 def is_hidden(
     left: float | Array, objective: float | Array, total: float | Array
 ) -> np.bool_ | Flags:
-    """Whether twice the gain still expected is so little that rounding may hide it."""
+    """Whether the gain still expected is below the rounding of the objective; ``left`` is twice
+    that gain."""
     return np.asarray(left) <= np.maximum(HIDDEN * np.abs(objective), NOTHING * total)
 
 

@@ -176,8 +176,10 @@ def _evaluate(problem: SoftmaxProblem, theta: Array, dense: bool) -> SoftmaxPoin
 def _own_curvature(
     e: Array, x: Array, share: Array, total: Array, full: bool
 ) -> tuple[Array, Array | float]:
-    """Σ w·p(1 − p)·(∂η/∂θ)², the diagonal of the Hessian of a block, p = e / total; and, of factors
-    and offsets, what is between the two of a class."""
+    """The diagonal of a block's Hessian, Σ w·p(1 − p)·(∂η/∂θ)² with p = e / total.
+
+    For factors and offsets also the entries between the factor and the offset of each class.
+    """
     if full:
         spare = e * (1.0 - e / total[:, None])
         return _weighted_gradient(share, spare, x * x, full), 0.0
@@ -214,10 +216,10 @@ def _precondition_rows(problem: SoftmaxProblem) -> RowsPreconditioner:
 
 
 def _conjugate(problem: SoftmaxProblem, here: SoftmaxPoint, nearly: Solve, keeps: bool) -> Array:
-    """The Newton direction by conjugate gradients on Hessian products, helped by ``nearly``.
+    """Newton's direction by conjugate gradients, with the preconditioner ``nearly``.
 
-    It is the more exact the nearer the optimum is, so that the last steps are Newton's own; but
-    what is far below the gain that `descend` looks for is not sought.
+    It is more exact nearer the optimum, so that the last steps are Newton's own. Gains far below
+    those that `descend` looks for are not sought.
     """
     norm = float(np.sqrt((here.gradient * nearly(here.gradient)).sum()))
     wanted = norm * min(0.1, np.sqrt(norm / max(problem.total, 1.0)))
@@ -267,8 +269,8 @@ def _product(
     return result
 
 
-def objective(problem: SoftmaxProblem, theta: Array) -> float:
-    """What `fit_softmax` minimises, at θ."""
+def softmax_objective(problem: SoftmaxProblem, theta: Array) -> float:
+    """The value that `fit_softmax` minimises, at θ."""
     away = theta - problem.centre
     loss = 0.5 * float((problem.strength * away * away).sum())
     for x, codes, w in problem.source():
@@ -294,7 +296,7 @@ FLAT = 1e-12
 
 
 def precondition_pairs(diagonal: Array, between: Array) -> Solve:
-    """The preconditioner of a factor and an offset per class: both of a class are solved at once.
+    """The preconditioner for a factor and an offset per class. It solves both of a class at once.
 
     >>> solve = precondition_pairs(np.array([[2.0, 2.0]]), np.array([1.0]))
     >>> solve(np.array([[3.0, 3.0]])).round(9).tolist()

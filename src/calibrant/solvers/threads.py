@@ -29,7 +29,7 @@ def one_thread() -> Iterator[None]:
 
 
 class _Shared:
-    """The limit of libraries that have one number of threads for the whole process."""
+    """The thread limit for BLAS libraries that have one number of threads for the whole process."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()

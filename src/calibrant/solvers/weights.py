@@ -10,7 +10,7 @@ from calibrant.array_types import Array, Index
 
 
 def criterion_weights(criterion: Array) -> Array:
-    """Weights ∝ exp(−½·criterion), of sum 1; a model of infinite criterion has none.
+    """Weights of models ∝ exp(−½·criterion), of sum 1. An infinite criterion gives weight 0.
 
     >>> criterion_weights(np.array([10.0, 10.0, np.inf])).tolist()
     [0.5, 0.5, 0.0]
@@ -43,10 +43,10 @@ def _renormalised(weights: Array, chosen: Index) -> Array:
 
 
 def _elbow(weights: Array, variances: float = 0.001, first: int = 1, ddof: int = 0) -> Array:
-    """The weights pruned as the authors do: down the sorted ones, as long as each drop is steep.
+    """The authors' pruning: weights are kept in descending order as long as each drop is steep.
 
-    Steep is a drop of more than so many variances, of weights relative to the largest; ``first`` is
-    the first drop that is looked at.
+    A drop is steep if it exceeds so many ``variances`` of the weights, relative to the largest
+    weight. ``first`` is the first drop that is looked at.
     """
     order = np.argsort(-weights, kind="stable")
     ranked = weights[order] / weights.max()
@@ -83,9 +83,9 @@ def mixture_weights(likelihood: Array, weight: Array, pseudo: float = 1.0) -> Ar
 
     With c = ``pseudo`` and W = Σw, the shares s maximise Σ w·ln(L·s) + c·Σ ln s − (W + c·m)·Σ s.
     This is concave, and at its maximum the shares sum to one. Newton's method in ln s, with steps
-    halved until the value rises, needs a handful of passes over the rows, where EM needs a
-    thousand. Rows to which no member gave any probability do not count. With c = 0 shares may end
-    next to zero, and members that are all alike share in any way.
+    halved until the value rises, takes a handful of passes over the rows, where EM takes a
+    thousand. Rows to which no member gives any probability are ignored. With c = 0 shares may end
+    next to zero, and equal members may share in any way.
 
     >>> p = np.array([[0.9, 0.5], [0.9, 0.5], [0.1, 0.5]])
     >>> mixture_weights(p, np.ones(3)).round(3).tolist()

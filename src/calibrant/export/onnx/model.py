@@ -30,7 +30,13 @@ from calibrant.export.onnx.graph import (
     sum_of,
     tensor_info,
 )
-from calibrant.fitting.fitted import TreeParts, map_of, to_fitted_map, tree_parts_of
+from calibrant.fitting.fitted import (
+    FittedCalibrator,
+    TreeParts,
+    map_of,
+    to_fitted_map,
+    tree_parts_of,
+)
 from calibrant.losses import LARGEST, log_p, logit
 from calibrant.rules import combiners
 from calibrant.rules.base import Map, VectorMap
@@ -54,7 +60,7 @@ TYPES: dict[int, np.dtype[Any]] = {32: np.dtype(np.float32), 64: np.dtype(np.flo
 INPUTS = ("score", "logit")
 
 
-def to_onnx(calibrator: Any, *, input: str = "score", float: int = 64) -> Any:
+def to_onnx(calibrator: FittedCalibrator | Map, *, input: str = "score", float: int = 64) -> Any:
     """A calibrator as an ONNX model: scores in, calibrated probabilities out.
 
     Parameters

@@ -19,7 +19,14 @@ from calibrant.array_types import Array
 from calibrant.errors import ParameterError
 from calibrant.export.lookup_tables import find_borders
 from calibrant.export.python import helpers
-from calibrant.fitting.fitted import Fitted, TreeParts, map_of, to_fitted_map, tree_parts_of
+from calibrant.fitting.fitted import (
+    Fitted,
+    FittedCalibrator,
+    TreeParts,
+    map_of,
+    to_fitted_map,
+    tree_parts_of,
+)
 from calibrant.rules.base import Map, VectorMap
 from calibrant.rules.piecewise import read_probability
 from calibrant.rules.plan import nodes
@@ -34,7 +41,9 @@ PYTHON = nodes.PlanTarget("Python", "Save it with calibrant.save and apply it wi
 LONGEST = 80
 
 
-def to_python(calibrator: Any, *, name: str | None = None, threshold: float | None = None) -> str:
+def to_python(
+    calibrator: FittedCalibrator | Map, *, name: str | None = None, threshold: float | None = None
+) -> str:
     """The calibrator as the text of a Python module with one function.
 
     The module needs nothing but Python 3.8 or newer: tables are tuples, a search is `bisect`.

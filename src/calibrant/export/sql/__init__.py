@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -44,7 +43,14 @@ from calibrant.export.sql.printer import (
     without_overflow,
     write_segments,
 )
-from calibrant.fitting.fitted import Fitted, fingerprint, map_of, to_fitted_map, tree_parts_of
+from calibrant.fitting.fitted import (
+    Fitted,
+    FittedCalibrator,
+    fingerprint,
+    map_of,
+    to_fitted_map,
+    tree_parts_of,
+)
 from calibrant.rules.base import Map, VectorMap
 from calibrant.rules.piecewise import read_probability
 from calibrant.rules.plan.nodes import BySegment, Node, Row
@@ -57,7 +63,7 @@ LEAST, USUAL = 20, 100
 
 
 def to_sql(
-    calibrator: Any,
+    calibrator: FittedCalibrator | Map,
     *,
     dialect: str = "duckdb",
     column: str | Sequence[str] = "score",

@@ -236,7 +236,7 @@ class ACP(LocalCalibrator):
 
     @property
     def judges_inputs(self) -> bool:
-        """Whether the gate asks for the intervals of the rows of the fit."""
+        """Whether the fit needs the intervals of its rows, for the gate."""
         return self.gate is not False
 
     def bins(
@@ -257,10 +257,10 @@ class ACP(LocalCalibrator):
     def companion(
         self, model: Any, train: Rows | None, rows: Index | None, method: Method = "auto"
     ) -> Callable[[Any], RowInputs]:
-        """The intervals of a model, as a function of new rows.
+        """A function from new rows to the intervals of a model.
 
-        What they need is computed here, once. A calibrator whose gate kept a map of the score needs
-        none.
+        What the function needs is computed here, once. A calibrator whose gate kept a map of the
+        score needs no intervals.
         """
         if getattr(self, "kept_", BINS) != BINS:
             return NoInputs()

@@ -18,7 +18,7 @@ from calibrant.data.columns import plain
 from calibrant.data.door import Limit, Number, OneOf, check_lengths, read_weight
 from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError, ParameterError
-from calibrant.fitting.model_scores import model_scores
+from calibrant.fitting.model_scores import last_model, model_scores
 from calibrant.rules.base import RowInputs
 
 LEVEL = Number(0.0, 0.9999, open=True)
@@ -170,7 +170,7 @@ def prediction_interval(
             raise ParameterError(
                 f"{name} of prediction_interval must be {limit}, but {value!r} came."
             )
-    check_model(model)
+    check_interval_model(model)
     rows: TrainingRows | None = None
     if train is not None:
         if not isinstance(train, (tuple, list)) or not 1 <= len(train) <= 3:
@@ -210,9 +210,9 @@ class Intervals:
 
     @classmethod
     def of(cls, model: Any, train: TrainingRows | None, *, level: float, scale: str) -> Intervals:
-        """The function of a fitted model. What it needs of the training rows is computed once, and
-        they are not kept."""
-        check_model(model)
+        """The function for a fitted model. It computes once what it needs of the training rows, and
+        keeps none of them."""
+        check_interval_model(model)
         if is_logistic(model):
             return cls(Delta.of(model, train), level, scale)
         last = last_model(model)[0]
@@ -266,13 +266,13 @@ class IntervalsOfModel:
 
 @dataclass(frozen=True)
 class NoInputs:
-    """The companion of a map of the score, which needs nothing of new rows."""
+    """The `companion` of a calibrator that kept a map of the score: new rows need no inputs."""
 
     def __call__(self, X: Any) -> RowInputs:
         return RowInputs()
 
 
-def check_model(model: Any) -> None:
+def check_interval_model(model: Any) -> None:
     """Refuse what is not a fitted classifier of two classes that gives probabilities."""
     name = type(model).__name__
     if not hasattr(model, "predict_proba"):
@@ -306,19 +306,6 @@ class Estimate(NamedTuple):
 def probability(model: Any, X: Any) -> Array:
     """A model's probability of ``classes_[1]`` for each row."""
     return model_scores(model, X, model.classes_, 1, "predict_proba")
-
-
-def last_model(model: Any, X: Any = None) -> tuple[Any, Any]:
-    """The model at the end of pipelines and searches, and the rows X (if given) as it sees them."""
-    while True:
-        if hasattr(model, "best_estimator_"):
-            model = model.best_estimator_
-        elif hasattr(model, "steps"):
-            if X is not None and len(model.steps) > 1:
-                X = model[:-1].transform(X)
-            model = model.steps[-1][1]
-        else:
-            return model, X
 
 
 # --- The spread of an ensemble's members ----------------------------------------------------------
@@ -406,7 +393,7 @@ L1_SHARE = {"l2": 0.0, "l1": 1.0}
 
 
 def is_logistic(model: Any) -> bool:
-    """Whether the last step of a model is a logistic regression."""
+    """Whether a model, or the last step of its pipeline, is a logistic regression."""
     return isinstance(last_model(model)[0], LogisticRegression)
 
 
@@ -513,7 +500,8 @@ def _float_matrix(X: Any) -> Any:
 
 
 def _dense_blocks(X: Any, constant: float) -> Iterator[Array]:
-    """Dense blocks of rows, with the column that stands for a penalised intercept."""
+    """The rows as dense blocks. A column for the intercept is added if the intercept is
+    penalised."""
     height = max(1, BLOCK // max(X.shape[1], 1))
     for first in range(0, X.shape[0], height):
         block = X[first : first + height]
@@ -549,7 +537,7 @@ def _ridge_strength(model: Any) -> float:
 
 
 def _chosen_parameter(model: Any, name: str) -> float:
-    """A parameter as it was used: for LogisticRegressionCV the value that it chose."""
+    """The value of a parameter that was used; for LogisticRegressionCV the value that it chose."""
     own = f"{name}_" if isinstance(model, LogisticRegressionCV) else name
     value = np.ravel(getattr(model, own))[0]
     return 0.0 if value is None else float(value)

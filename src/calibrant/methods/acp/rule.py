@@ -166,7 +166,7 @@ class IntervalBins(Rule):
     def _range_sums(self) -> Sums:
         """A function that sums the weight of each class over ranges of cells.
 
-        It takes differences of cumulative sums where these are exact, and else only adds.
+        It subtracts cumulative sums if these are exact. Otherwise it adds the cells of each range.
         """
         cells = np.column_stack((self.negative, self.positive))
         if bool((cells == np.floor(cells)).all()) and cells.sum() < 2.0**53:
@@ -204,10 +204,11 @@ class IntervalBins(Rule):
     # --- the nearest scores ---------------------------------------------------------------------
 
     def _nearest_range(self, s: Array) -> tuple[Index, Index]:
-        """The range of the nearest cells whose weight is at least 10, ties at its edge included.
+        """The range of the nearest cells whose weight is at least 10; cells as near as the last are
+        included.
 
-        The furthest of them is on the left or on the right of the score: each side gives a
-        distance, and the smaller one is the answer. If all cells weigh less than 10, they are all
+        The furthest cell may be on the left or on the right of the score. Each side gives a
+        distance, and the smaller one is taken. If all cells together weigh less than 10, all are
         taken.
         """
         x = self.scores
@@ -223,9 +224,9 @@ class IntervalBins(Rule):
             return first, np.searchsorted(x, s + far, side="right")
 
     def _nearest_distance(self, s: Array, middle: Index, most: Index, left: bool) -> Array:
-        """How far the nearest cell of one side is within whose distance cells weigh enough.
+        """The distance to the nearest cell of one side within which cells weigh enough.
 
-        It is found by doubling and bisection, and infinite if there is none.
+        Found by doubling and bisection; infinite if there is none.
         """
         x = self.scores
 

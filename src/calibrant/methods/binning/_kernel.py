@@ -547,7 +547,7 @@ def _try_leaf(
     sum1: Array,
     table: Array,
 ) -> tuple[float, int]:
-    """The best of a leaf's live starts, the newest first, if it beats what is at hand."""
+    """The best of a leaf's live starts, the newest first, if it beats the best so far."""
     for i in range(leaf * LEAF + count[leaf] - 1, leaf * LEAF - 1, -1):
         start = alive[i]
         here = value[start] + _log_marginal(a - sum0[start], b - sum1[start], table)

@@ -263,14 +263,16 @@ def quadrature(total: float, whole: bool, tol: float, share: float = 1.0) -> tup
 
 
 class _Chain(NamedTuple):
-    """The Markov chain for one λ: expected boundaries between scores, and `chain_moments`."""
+    """The Markov chain of binnings for one λ: expected boundaries between scores, and
+    `chain_moments`."""
 
     gaps: Array
     moments: Array
     log_evidence: float
 
     def probability(self, i: Index, share: Array | float) -> Array:
-        """The exact P at a share of the way from score i to the next."""
+        """The exact P at a place between score i and the next; ``share`` is how far along it
+        lies."""
         h = self.gaps[i]
         a = h * share
         b = h - a
@@ -288,7 +290,7 @@ class _Chain(NamedTuple):
         return np.append(self.probability(inner, 0.0), self.moments[2, -1])
 
     def is_curved(self, tol: float) -> Flags:
-        """The gaps in which P may differ from a straight line by more than tol.
+        """Flags of the gaps in which P may differ from a straight line by more than ``tol``.
 
         To first order in h, P is linear across the gap: its numerator is linear in a, and its
         denominator constant. Terms of higher order are at most h²/4 in both.
@@ -311,16 +313,17 @@ class _ChainAverage(NamedTuple):
         return self.of(chain.probability(i, share) for chain in self.chains)
 
     def of(self, parts: Iterable[Array]) -> Array:
-        """The average of one array for each λ, by their weights."""
+        """The weighted average of arrays, one for each λ."""
         return np.asarray(
             sum(weight * part for weight, part in zip(self.weights, parts, strict=True))
         )
 
     def straight_pieces(self) -> tuple[Piecewise, float]:
-        """The average as straight pieces, and the largest difference between the two.
+        """The average as straight pieces, and the largest difference that this makes.
 
-        Half of the error comes from refining and a quarter from thinning. A λ of thousands makes
-        every gap curved, and the map would need millions of knots: then a larger error is allowed.
+        Half of the error comes from refining, and a quarter from thinning. With a λ of thousands
+        every gap is curved, and the map would need millions of knots. Then a larger error is
+        allowed.
         """
         x, error = self.scores, MAP_ERROR
         v = self.of(chain.at_scores() for chain in self.chains)
@@ -365,10 +368,10 @@ def _quantiles(mass: Array, angle: Array, weight: Array, tails: Array) -> Array:
 
 
 def _steps_of_cells(point: Piecewise, scores: Array, cells: int) -> tuple[Piecewise, float]:
-    """The values of a map in the middle of equal-width cells (§2.4), and the largest error that
-    this makes at the scores.
+    """Steps with the values of a map in the middle of cells of equal width (§2.4), and the largest
+    error at the scores.
 
-    The cells divide [0, 1], or the range of the scores where these leave it.
+    The cells divide [0, 1], or the range of the scores if that is wider.
     """
     low, high = 0.0, 1.0
     if scores[0] < 0.0 or scores[-1] > 1.0:
@@ -453,7 +456,7 @@ class SBB(Calibrator):
 
 
 class Binning(NamedTuple):
-    """The bins of a binning: bin j is [edges[j], edges[j+1]), with its counts and its value."""
+    """The bins of a binning. Bin j is [edges[j], edges[j+1]), with its counts and its value."""
 
     edges: Array
     negative: Array
@@ -585,7 +588,7 @@ class _Binnings:
         self.moment = moment[last] - moment[starts]
 
     def log_scores(self) -> Array:
-        """The log marginal likelihood of each."""
+        """The log marginal likelihood of each binning."""
         p = np.clip(self.middle, 0.005, 0.995)
         terms = gammaln(self.n1 + 2 * p) + gammaln(self.n - self.n1 + 2 * (1 - p))
         terms -= gammaln(self.n + 2) + gammaln(2 * p) + gammaln(2 * (1 - p))
@@ -608,10 +611,11 @@ class _Binnings:
 
 
 def bin_ends(mass: Array, numbers: Index, size: Array) -> tuple[Index, Index]:
-    """For every bin of every model: the model, and one past its last cell. No bin is empty.
+    """For every bin of every model: the number of the model, and one past the bin's last cell. No
+    bin is empty.
 
-    Where there are fewer cells than bins, it is quicker to ask of each cell whether it ends a bin:
-    if its cumulative weight reaches more edges than that of the cell before it.
+    With fewer cells than bins, it is quicker to go through the cells. A cell ends a bin if its
+    cumulative weight reaches more edges than that of the cell before it.
     """
     if len(mass) * len(numbers) < numbers.sum():
         wide = size[:, None]
@@ -634,5 +638,5 @@ def bin_ends(mass: Array, numbers: Index, size: Array) -> tuple[Index, Index]:
 
 
 def _just_below_end(place: Array | Index | float, size: Array) -> Array:
-    """A little less than where a bin ends, because sums of weights are rounded."""
+    """A weight slightly below the end of a bin, since sums of weights are rounded."""
     return np.asarray(place * size * (1 - 1e-12))

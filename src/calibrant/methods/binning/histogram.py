@@ -111,9 +111,9 @@ class Histogram(Calibrator):
 
 
 def _bin_ends(mass: Array, scores: Array, bins: int, binning: str) -> Index:
-    """For cumulative weights: one past the last index of every bin. No bin is empty.
+    """For every bin one past the index of its last cell, from cumulative weights. No bin is empty.
 
-    Bins of equal width are [k/B, (k+1)/B), the last one closed.
+    Bins of equal width are [k/B, (k+1)/B), and the last one is closed.
     """
     if binning == "mass":
         wanted = mass[-1] * np.arange(1, bins) / bins

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from calibrant.array_types import Array
@@ -114,7 +114,9 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, ReadsClassScores):
 
     map_: Coded = field(init=False)
 
-    def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, scores: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit one map per column.
 
         Parameters
@@ -200,7 +202,7 @@ class MultiLabelCalibrator(ColumnsCalibrator):
     _: KW_ONLY
     labels: Any = None
 
-    def fit(self, scores: Any, Y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, scores: ArrayLike, Y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit one map per column.
 
         Parameters
@@ -258,7 +260,8 @@ class MultiLabelCalibrator(ColumnsCalibrator):
 
 
 def read_targets(Y: Any) -> tuple[NDArray[np.int8], list[str] | None]:
-    """1 for a label, −1 for none, 0 for unknown, shape (n, k); and a frame's names of columns."""
+    """The targets as 1 (has the label), −1 (has not) and 0 (unknown), shape (n, k); and a frame's
+    names of columns."""
     values, names = to_gappy_matrix(Y, "Y")
     if values.ndim != 2 or not values.size:
         raise InputError(
@@ -364,10 +367,10 @@ class TopLabelCalibrator(VectorCalibrator):
 def _top_labels(
     matrix: ScoreMatrix, before: TopLabel
 ) -> tuple[Array, NDArray[np.int8], Array | None]:
-    """The largest probability of each row, 1 where its class is right and −1 where not; weights.
+    """For each row its largest probability, 1 or −1 for whether that class is right, and a weight.
 
-    A row of m classes that are the largest together becomes a right one of weight 1/m, if one of
-    them is right, and a wrong one of the rest.
+    If m classes share the largest probability and one of them is right, the row becomes two: a
+    right one of weight 1/m, and a wrong one of the rest.
     """
     largest, right = np.empty(len(matrix)), np.empty(len(matrix))
     start = 0
@@ -391,8 +394,11 @@ def _top_labels(
 
 
 def combination_name(combine: str, code: Code) -> str:
-    """How the columns of a code are combined: as ``combine`` says, or for "auto" by normalisation
-    of one-vs-rest and by coupling of other codes."""
+    """The name of the rule that combines the columns of a code: ``combine``, or what "auto" stands
+    for.
+
+    "auto" is normalisation for one-vs-rest, and coupling for other codes.
+    """
     matrix = code.matrix.astype(np.float64)
     if combine == "auto":
         return "normalize" if NEEDS["normalize"].fits(matrix) else "coupling"
@@ -405,9 +411,10 @@ def combination_name(combine: str, code: Code) -> str:
 
 
 def combine_column_maps(combine: str, code: Code, maps: list[Map], totals: Array) -> Coded:
-    """The map of all columns; coupling counts each by the weight that it was fitted to.
+    """One map made of the maps of all columns. Coupling weighs each column by the rows that it was
+    fitted to.
 
-    A column without any rows counts nothing, however they are combined.
+    A column without rows has no weight.
     """
     how = combination_name(combine, code)
     weights = None
@@ -419,14 +426,16 @@ def combine_column_maps(combine: str, code: Code, maps: list[Map], totals: Array
 
 
 def rows_per_column(signs: NDArray[Any], weight: Array | None, calibrator: Any) -> Array:
-    """How many rows each column is fitted to, with weights read as the calibrator reads them."""
+    """The number of rows that each column is fitted to. Weights are read as the calibrator reads
+    them."""
     size = weight_in_rows(weight, getattr(calibrator, "weights", None) or "importance")
     counts = np.ones(len(signs)) if size is None else size
     return np.asarray(counts @ (signs != 0), dtype=np.float64)
 
 
 def one_sided_map(signs: NDArray[Any], weight: Array | None, calibrator: Any) -> Map | None:
-    """The constant map of a column that lacks rows of a side: (n₊ + 1)/(n + 2). Else None."""
+    """The constant map (n₊ + 1)/(n + 2) of a column without negatives or without positives; else
+    None."""
     used = signs != 0
     weight = None if weight is None else weight[used]
     positive, negative = (
@@ -457,7 +466,7 @@ def column_calibrator(given: Any) -> Calibrator:
 
 
 def ends_of_scores(scores: NDArray[Any], weight: Array | None) -> tuple[float, float]:
-    """The least and the largest score of the rows that count."""
+    """The smallest and the largest score of the rows of positive weight."""
     used = scores if weight is None or weight.all() else scores[weight > 0]
     return float(used.min()), float(used.max())
 
@@ -469,9 +478,10 @@ def fit_column(
     weight: Array | None,
     scale: ScoreScale | None = None,
 ) -> Calibrator | None:
-    """The calibrator of a column's scores, on the rows of its classes; None without any.
+    """A calibrator fitted to a column's scores of the rows that count in it; None if there are no
+    rows.
 
-    ``scale`` says what the scores of all columns are, if these are of one kind.
+    ``scale`` is that of all columns' scores, if they are of one kind.
     """
     used = signs != 0
     if weight is not None:

@@ -297,8 +297,8 @@ def _best_random_code(
 ) -> Code:
     """The best of many random codes.
 
-    ``chances`` are those of −1, 0 and 1, ``per_bit`` says how many columns there are by default,
-    and ``questions`` how many different ones there can be for so many classes.
+    ``chances`` are the probabilities of −1, 0 and 1. ``per_bit`` gives the default number of
+    columns, and ``questions`` the number of different columns possible for so many classes.
     """
     usual = min(math.ceil(per_bit * math.log2(k)), questions(k))
     wanted = usual if n_columns is None else n_columns
@@ -323,7 +323,8 @@ def _best_random_code(
 def _random_matrix(
     rng: np.random.Generator, k: int, columns: int, chances: tuple[float, float, float]
 ) -> Matrix | None:
-    """A random matrix of pairwise different questions where there are enough, valid or None."""
+    """A random code matrix, or None if the one drawn is not valid. Its columns are different if
+    there are enough."""
     most = 40 * columns + 64 if k <= FEW else 4 * columns + 64
     pool = rng.choice(np.array([-1, 0, 1], dtype=np.int8), size=(most, k), p=chances)
     pool = pool[(pool > 0).any(axis=1) & (pool < 0).any(axis=1)]
@@ -336,8 +337,8 @@ def _random_matrix(
 
 
 def _least_distance(matrix: Matrix, *, complements: bool = False) -> float:
-    """The smallest ½Σ|a − b| over pairs of rows a and b; b may be its complement if that is asked
-    for."""
+    """The smallest ½Σ|a − b| over pairs of rows a and b. With ``complements`` b may also be the
+    complement of a row."""
     rows, least = matrix.astype(np.int64), math.inf
     for i in range(len(rows) - 1):
         distance = np.abs(rows[i] - rows[i + 1 :]).sum(axis=1)
@@ -351,7 +352,7 @@ def _least_distance(matrix: Matrix, *, complements: bool = False) -> float:
 
 
 def _error_in_code(matrix: Matrix) -> str | None:
-    """The words of an error where a matrix is no code; None where it is one."""
+    """The words of an error if a matrix is no code; None if it is one."""
     one_sided = np.flatnonzero(~((matrix > 0).any(axis=0) & (matrix < 0).any(axis=0)))
     if len(one_sided):
         return (
@@ -580,7 +581,8 @@ def _check_and_combine(name: str, r: Any, code: Any, weights: Any) -> Array:
 
 
 class NeededCode(NamedTuple):
-    """The only code that a way to combine columns takes: how it is told, and its names."""
+    """A code that some way to combine columns needs: a test for it, words for errors, and its
+    name."""
 
     fits: Callable[[Array], bool]
     words: str

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 from sklearn.utils.validation import check_is_fitted
 
@@ -172,12 +173,12 @@ class FeatureCalibrator(ReadsFeatures, LocalCalibrator):
 
     def fit(
         self,
-        scores: Any,
-        y: Any = None,
+        scores: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         features: Any = None,
-        sample_weight: Any = None,
-        groups: Any = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Learn the corrections, and whether to use them.
 
@@ -295,11 +296,11 @@ class FeatureCalibrator(ReadsFeatures, LocalCalibrator):
 
     def fit_rows(
         self,
-        scores: Any,
-        y: Any,
+        scores: ArrayLike,
+        y: ArrayLike,
         X: Any,
-        sample_weight: Any = None,
-        groups: Any = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         inputs: RowInputs | None = None,
     ) -> Self:
         """Fit on a model's scores of the rows X, which are the features."""

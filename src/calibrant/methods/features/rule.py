@@ -202,10 +202,10 @@ class SmallTrees(Frozen):
 
 
 def sum_of_leaves(layout: TreeLayout, matrix: Array) -> Array:
-    """The sum of the leaves that each row gets. A row has numbers and category codes, or NaN.
+    """The sum of the leaves that each row reaches. A row holds numbers and category codes, or NaN.
 
-    Many rows go through a compiled kernel, fastest where a column lies in one piece. Both ways add
-    the leaves tree after tree, so the result is the same to the bit.
+    Many rows go through a compiled kernel, which is fastest if a column lies in one piece. Both
+    ways add the leaves tree after tree, so the result is the same to the bit.
     """
     total = np.zeros(len(matrix))
     if len(matrix) >= MANY_ROWS:
@@ -227,7 +227,7 @@ def sum_of_leaves(layout: TreeLayout, matrix: Array) -> Array:
 
 
 def _goes_left(layout: TreeLayout, k: int, x: Array) -> Flags:
-    """Which rows go left at a split."""
+    """Flags of the rows that go left at a split."""
     gone = np.isnan(x)
     if layout.subset[k] >= 0:
         last = layout.members.shape[1] - 1  # a code beyond all sets: in none
@@ -288,9 +288,10 @@ BLOCK = 65_536
 
 
 def matrix_for_trees(schema: Schema, rows: int, columns: Iterable[tuple[int, Array]]) -> Array:
-    """Rows as the trees see them: a column for each attribute, and an empty one for the logit.
+    """Rows as the trees take them: a column for each attribute, and an empty column for the logit.
 
-    ``columns`` are numbers or category codes by their place; what is not given is missing (NaN).
+    ``columns`` are numbers or category codes by position. Columns that are not given are missing
+    (NaN).
     """
     matrix = np.full((rows, len(schema) + 1), np.nan, order="F")
     for place, column in columns:
@@ -328,8 +329,8 @@ class TreeRounds(Rule):
     def of_rounds(
         cls, start: Map, schema: Schema, rounds: Sequence[SmallTrees], factors: Sequence[float]
     ) -> Self | Map:
-        """The rule of fitted rounds, without the categories that no tree names; ``start`` if there
-        are none."""
+        """The rule of fitted rounds; ``start`` if there are none. Categories that no tree names are
+        dropped."""
         if not rounds:
             return start
         trees = SmallTrees.joined(rounds)
@@ -338,12 +339,12 @@ class TreeRounds(Rule):
 
     @property
     def used_places(self) -> list[int]:
-        """The places of the attributes that trees look at."""
+        """The positions of the attributes in the splits of the trees."""
         return [j for j in self.trees.used if j < len(self.schema)]
 
     @property
     def used(self) -> tuple[Attribute, ...]:
-        """The attributes that trees look at."""
+        """The attributes in the splits of the trees."""
         return tuple(self.schema.attributes[j] for j in self.used_places)
 
     def tree_parts(self, facts: Any) -> TreeParts:
@@ -376,10 +377,8 @@ class TreeRounds(Rule):
         return p
 
     def _arranged(self, features: Any, count: int) -> tuple[Schema, AttributeTable]:
-        """The columns of rows in the order of a schema, and that schema.
-
-        Named columns that no tree looks at may be left out.
-        """
+        """The columns of rows in the order of a schema, and that schema. Named columns that no tree
+        uses may be missing."""
         if not self.used:  # all trees split on the score
             return Schema((), named=True), AttributeTable((), [], count)
         names = [a.name for a in self.used] if self.schema.named else None
@@ -422,7 +421,8 @@ class TreeRounds(Rule):
 
     @classmethod
     def _of_parts(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self | Map:
-        """Older files hold a map of the score as trees without rounds: it is that map."""
+        """The rule of a file. Older files hold a map of the score as trees without rounds; they
+        give that map."""
         schema = Schema.from_state(state)
         start = maps_of_one_score([Map.from_dict(state.get("start"))], "start")[0]  # type: ignore[arg-type]
         known = [None if a.categories is None else len(a.categories) for a in schema.attributes]
@@ -445,7 +445,8 @@ class TreeRounds(Rule):
 
 
 def _used_categories(schema: Schema, trees: SmallTrees) -> tuple[Schema, SmallTrees]:
-    """The schema and trees with only the categories that trees name; others count as missing."""
+    """The schema and the trees with only the categories that trees name. All others count as
+    missing."""
     named: dict[int, set[int]] = {}
     for column, subset in zip(trees.column.tolist(), trees.subset.tolist(), strict=True):
         if subset >= 0:

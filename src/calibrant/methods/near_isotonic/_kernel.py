@@ -259,9 +259,9 @@ def _pooled_bins(lambda_: float, value: Array, first: Index, s: Array, w: Array)
 
 @jit
 def _pool_in_place(value: Array, first: Index, s: Array, w: Array, d: NDArray[np.int8]) -> int:
-    """Pool neighbours of equal value in place; return how many bins are left.
+    """Pool neighbours of equal value in place; returns the number of bins left.
 
-    A violation on its left lifts a bin, one on its right lowers it.
+    A violation to the left of a bin lifts it, and one to the right lowers it.
     """
     k = 0
     for i in range(1, len(s)):
@@ -343,7 +343,7 @@ def _values_at_lambda(
 
 @part
 def _meeting_lambda(a: int, b: int, s: Array, w: Array, d: NDArray[np.int8], now: float) -> float:
-    """The λ at which neighbours a and b are of one value; infinite if they never are (eq. 8)."""
+    """The λ at which neighbours a and b reach the same value; infinite if they never do (eq. 8)."""
     ours, theirs = s[a] * w[b], s[b] * w[a]
     den = d[b] * w[a] - d[a] * w[b]
     if den != 0.0:
@@ -355,7 +355,7 @@ def _meeting_lambda(a: int, b: int, s: Array, w: Array, d: NDArray[np.int8], now
 def _heap_push(
     key: Array, left: Index, right: Index, count: int, lam: float, a: int, b: int
 ) -> None:
-    """Add a meeting to the heap of this many."""
+    """Add a meeting to a heap that holds ``count`` of them."""
     at = count
     while at > 0:
         up = (at - 1) >> 1
@@ -372,7 +372,7 @@ def _heap_push(
 
 @part
 def _heap_pop(key: Array, left: Index, right: Index, count: int) -> None:
-    """Take the first meeting off the heap, in which this many remain."""
+    """Remove the first meeting from the heap; ``count`` is the number that remains."""
     lam, a, b = key[count], left[count], right[count]
     at, down = 0, 1
     while down < count:
@@ -473,9 +473,10 @@ def merge_path(bins: PathBins, end: float = np.inf) -> Tree:
 
 
 def _first_meetings(bins: PathBins) -> tuple[Array, Index, Index, int]:
-    """The λ at which neighbours meet, ascending, with their left and right bins, and how many.
+    """The λ at which neighbours meet, ascending, with their left and right bins, and the number of
+    meetings.
 
-    There is room for all meetings to come.
+    The arrays have room for all later meetings.
     """
     s, w, d = bins.s, bins.w, bins.d.astype(np.float64)
     ours, theirs = s[:-1] * w[1:], s[1:] * w[:-1]

@@ -76,7 +76,7 @@ def solve_band(band: Array, b: Array) -> None:
 
 @part
 def residual(plain: Array, right: Array, v: Array, rest: Array) -> None:
-    """rest = right − M·v."""
+    """Write right − M·v to ``rest``."""
     n, width = plain.shape
     for i in range(n):
         rest[i] = right[i] - plain[i, 0] * v[i]

@@ -9,7 +9,7 @@ from calibrant.solvers._jit import jit
 
 
 @jit
-def basis(t: Array, j: int, x: float) -> tuple[float, float, float]:
+def quadratic_b_splines(t: Array, j: int, x: float) -> tuple[float, float, float]:
     """The three B-splines that are not zero on [t_j, t_{j+1}], at x."""
     before, after = t[max(j - 1, 0)], t[min(j + 2, len(t) - 1)]
     width = t[j + 1] - t[j]
@@ -26,7 +26,7 @@ def normal_equations(x: Array, w: Array, z: Array, at: Index) -> tuple[Array, Ar
     t = x[at]
     for j in range(len(at) - 1):
         for i in range(at[j], at[j + 1] + 1 if j == len(at) - 2 else at[j + 1]):
-            b = basis(t, j, x[i])
+            b = quadratic_b_splines(t, j, x[i])
             for k in range(3):
                 grad[j + k] += w[i] * z[i] * b[k]
                 for m in range(k + 1):
@@ -73,7 +73,7 @@ def curve_values(x: Array, at: Index, coef: Array) -> Array:
     t = x[at]
     for j in range(len(at) - 1):
         for i in range(at[j], at[j + 1] + 1):
-            b = basis(t, j, x[i])
+            b = quadratic_b_splines(t, j, x[i])
             out[i] = b[0] * coef[j] + b[1] * coef[j + 1] + b[2] * coef[j + 2]
     return out
 

@@ -257,9 +257,9 @@ class TrendCells(NamedTuple):
 
 
 def fit_path(points: Any, mus: tuple[float, ...], n_lambdas: int) -> tuple[Array, Array, list[Any]]:
-    """λ, μ and the fit of every model; the first has the largest λ.
+    """λ, μ and the fit of every model, from the largest λ on.
 
-    Where falls are priced, neighbouring λ may give one model, which counts once.
+    If falls have a price, neighbouring λ may give the same model, which counts once.
     """
     lambdas, used, fits = [], [], []
     for mu in mus:
@@ -286,8 +286,11 @@ def fit_path(points: Any, mus: tuple[float, ...], n_lambdas: int) -> tuple[Array
 
 
 class PolygonDrawing(NamedTuple):
-    """How fits become maps: the scores of the cells, the bounds of p, whether tails go on, and
-    whether scores or their logits are read."""
+    """How fits become maps.
+
+    It holds the scores of the cells, the bounds of p, whether tails go on, and whether scores or
+    their logits are read.
+    """
 
     x: Array
     bounds: tuple[float, float]
@@ -369,7 +372,8 @@ class TrendPoints:
         self.ends: Index = np.array([0, len(x) - 1])
 
     def largest_lambda(self, mu: float) -> float:
-        """λ_max, from which on the line has no bend (with falls priced: at most that)."""
+        """λ_max: from there on the line has no bend. (With a price on falls it is an upper
+        bound.)"""
         straight = CandidateLine(self, 1.0, mu, self.ends)
         return abs(float(straight.sweep(-1.0)[1][0]))
 
@@ -475,7 +479,8 @@ class CandidateLine:
         return rows
 
     def try_signs(self, at: Index, signs: Array, known: tuple[Index, Array]) -> bool:
-        """Whether a line with bends of these signs was found, perhaps without a few candidates."""
+        """Whether there is a line whose bends have these signs; a few candidates may have been
+        dropped."""
         signs = np.where(signs < 0.0, -1.0, 1.0)
         for _ in range(TRIES):
             rows = self.set_up(at, known)
@@ -502,7 +507,8 @@ class CandidateLine:
             self.flat = ~rises & ~(down[bends:] * scale > mu + price)
 
     def sweep(self, lam: float) -> tuple[Index, Array]:
-        """Between candidates: the point of the largest price above λ (−1: none), and its price."""
+        """In each interval between candidates: the point whose price exceeds λ the most (−1 if none
+        does), and its price."""
         p, pieces = self.points, len(self.at) - 1
         found = np.full(pieces, -1), np.zeros(pieces)
         known = (self.at, self.moments, self.f, self.u)
@@ -510,7 +516,7 @@ class CandidateLine:
         return found
 
     def prices(self) -> tuple[Index, Array]:
-        """What `sweep` finds, but for flat stretches where prices on falls keep u within bounds."""
+        """As `sweep`, but without flat stretches where prices on falls keep u within bounds."""
         where, worst = self.sweep(self.lam)
         if not self.flat.any():
             return where, worst
@@ -530,22 +536,24 @@ class CandidateLine:
         return where, worst
 
     def candidates_to_keep(self) -> Flags:
-        """Which candidates the next round keeps: bends, those that almost are, and all in flat
-        stretches that are not yet shown to be right."""
+        """The candidates for the next round: bends, almost-bends, and all in flat stretches that
+        are not yet proved."""
         keep = np.ones(len(self.at), dtype=bool)
         keep[1:-1] = self.bent | (np.abs(self.u[1:-1]) > self.lam * (1.0 - IDLE))
         keep[1:-1] |= self.open[1:] | self.open[:-1]
         return keep
 
     def gap(self, top: float) -> float:
-        """The relative duality gap; if the largest price exceeds λ, all prices are scaled down."""
+        """The relative duality gap. If the largest price exceeds λ, all prices are scaled down
+        first."""
         fit, error, penalty = self.costs(self.at, self.f, self.hess, self.grad)
         share = self.lam / top
         self.dual = share * (self.points.energy - fit) - 0.5 * share * share * error
         return self.relative_gap(0.5 * error + penalty)
 
     def costs(self, at: Index, f: Array, hess: Array, grad: Array) -> tuple[float, float, float]:
-        """Σwzp, the squared error and the penalty of a line through values at these places."""
+        """Three parts of the cost of a line through values at these places: Σwzp, the squared error
+        and the penalty."""
         fit, square, penalty = line_costs(self.points.x, at, f, hess, grad, self.lam, self.mu)
         return fit, max(self.points.energy - 2.0 * fit + square, 0.0), penalty
 
@@ -607,9 +615,9 @@ class CandidateLine:
 def distant_places(
     x: Array, new: Index, kept: Index, close: float, least: float
 ) -> tuple[Flags, float]:
-    """Which of the new places are further than ``close`` from those kept, and ``close`` itself.
+    """The new places that are further than ``close`` from those kept, and ``close``.
 
-    Where none is, ``close`` is divided by ten, and from ``least`` on it is 0. −1 is no place.
+    If there is none, ``close`` is divided by ten; from ``least`` on it becomes 0. −1 is no place.
 
     >>> x = np.linspace(0, 1, 11)
     >>> far, close = distant_places(x, np.array([1, 5]), np.array([0, 10]), 0.2, 0.01)
@@ -643,11 +651,11 @@ class FusedPoints:
         self.x, self.w, self.z = x, w, z
 
     def largest_lambda(self, mu: float) -> float:
-        """λ_max, from which on there is one step."""
+        """λ_max: from there on, the fit is a single step."""
         return float(fused_lambda(self.w, self.z, mu))
 
     def best_fit(self, lam: float, mu: float, before: PathFit | None, tol: float) -> PathFit:
-        """The steps for λ and μ; there is nothing to begin from or to tolerate."""
+        """The steps for λ and μ. They are exact, so ``before`` and ``tol`` are not used."""
         p = fused(self.w, self.z, lam, lam + mu)
         first = np.append(0, np.flatnonzero(np.abs(np.diff(p)) > LEAST_STEP) + 1)
         return PathFit(first, p[first], len(first), 0.0)
@@ -673,7 +681,7 @@ class Curves:
         self.ends: Index = np.array([0, len(x) - 1])
 
     def largest_lambda(self, mu: float) -> float:
-        """λ_max, from which on the curve is one parabola."""
+        """λ_max: from there on, the curve is a single parabola."""
         hess, grad = normal_equations(self.x, self.w, self.z, self.ends)
         p = curve_values(self.x, self.ends, least_squares(hess, grad))
         return float(

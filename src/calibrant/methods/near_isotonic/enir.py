@@ -228,8 +228,11 @@ PROBES = 32
 
 
 class PathPart(NamedTuple):
-    """The part of a path that can matter: the bins where it begins, the λ where it ends, the least
-    criterion found so far, and the log-likelihoods at some λ."""
+    """The part of a path that can matter.
+
+    It holds the bins where the part begins, the λ where it ends, the least criterion found so far,
+    and the log-likelihoods at some λ.
+    """
 
     begin: PathBins
     end: float
@@ -267,7 +270,7 @@ def _sampled_meetings(bins: PathBins) -> Array:
 
 
 def part_near_best(bins: PathBins, criterion: Criterion, slack: float) -> PathPart:
-    """The part of the path outside of which no model is within ``slack`` of the least criterion.
+    """The part of the path that holds all models within ``slack`` of the least criterion.
 
     Both the log-likelihood L and the number of bins fall along the path. So between two λ the
     criterion is at least that of the larger L with the smaller number of bins. This bound is
@@ -330,8 +333,8 @@ def _narrow_to_best(
 
 
 def _lambda_between(low: PathBins, high: float) -> float:
-    """A λ above that of the bins and below ``high`` that separates their meetings; 0 if there is
-    none, since all meet at once."""
+    """A λ between that of the bins and ``high`` that separates their meetings; 0 if all meet at
+    once."""
     inside = _sampled_meetings(low)
     inside = inside[(inside > low.lambda_) & (inside < high)]
     if len(inside) > 100 and inside[-1] <= inside[0] * (1.0 + 1e-9):

@@ -117,11 +117,11 @@ class Neighbours(Rule):
 
     @property
     def start(self) -> float:
-        """The weight that each class has before neighbours are counted (smoothing)."""
+        """The weight that each class has before any neighbour is counted (smoothing)."""
         return START_WEIGHT[self.smoothing] / float(self.counts.sum())
 
     def weight_by_distance(self, near: Array) -> Array | float:
-        """How much a neighbour counts, given its distance to the metric's power."""
+        """The weight of a neighbour, given its distance raised to the metric's power."""
         offset = NEIGHBOUR_WEIGHTS[self.weights]
         if offset is None:
             return 1.0
@@ -162,10 +162,11 @@ class Neighbours(Rule):
 
 
 def search_points(schema: Schema, attributes: Array, scores: Array | None) -> Array:
-    """Rows as the search sees them: numeric attributes, then scores, then categories by number.
+    """Rows in the form that the search takes: numeric attributes, then scores, then numbers of
+    categories.
 
-    NaN stands for what is missing. ``attributes`` are those of `Schema.matrix`; without ``scores``
-    rows are compared by their attributes alone.
+    NaN is a missing value. ``attributes`` are those of `Schema.matrix`. Without ``scores``, rows
+    are compared by their attributes alone.
     """
     parts = [attributes[:, ~schema.nominal]]
     if scores is not None:
@@ -229,9 +230,9 @@ ROUNDING = 1e-15
 
 @dataclass(frozen=True)
 class NearestRows:
-    """The candidates of some queries, in order of distance: those that count come first.
+    """The candidates of some queries, in order of distance; those that count come first.
 
-    Every calibration row that is as near as the last needed one, or tied with it, is a candidate.
+    Every calibration row that is at least as near as the last needed one is a candidate.
     """
 
     rows: Index
@@ -240,14 +241,14 @@ class NearestRows:
 
 
 def distance_of_weight(near: Array, mass: Array, need: float) -> Array:
-    """The distance up to which rows count: where their cumulated weight reaches what is needed."""
+    """The distance at which the cumulated weight of the nearest rows reaches what is needed."""
     last = np.argmax(mass >= need * (1 - TIE), axis=1)
     return np.asarray(near[np.arange(len(near)), last] * (1 + TIE))
 
 
 @dataclass(frozen=True, eq=False)
 class NeighbourSearch:
-    """Calibration rows that can be searched.
+    """Calibration rows, searched for the nearest to a query.
 
     Parameters
     ----------
@@ -280,7 +281,8 @@ class NeighbourSearch:
     def _search_block(
         self, points: Array, block: Index, gaps: Flags, first: int, need: float
     ) -> Iterator[NearestRows]:
-        """What `find` gives for one block; unsettled queries ask for twice as many candidates."""
+        """The neighbours of one block of queries. Queries without enough candidates ask for twice
+        as many."""
         waiting = [(block, first)]
         while waiting:
             rows, count = waiting.pop()
@@ -378,7 +380,7 @@ class IndexSearch:
         return cls(NearestNeighbors(algorithm=algorithm, p=power).fit(cells))
 
     def __call__(self, queries: Array, codes: Array, count: int) -> Index:
-        """Which rows are the nearest, in any order."""
+        """The nearest rows of each query, in any order."""
         return np.asarray(self.index.kneighbors(queries, count, return_distance=False))
 
 
@@ -392,7 +394,7 @@ class AllPairs:
     weight: Array
 
     def __call__(self, queries: Array, codes: Array, count: int) -> Index:
-        """Which rows are the nearest."""
+        """The nearest rows of each query, in any order."""
         height = max(1, PAIRS // len(self.cells))
         found = []
         for start in range(0, len(queries), height):
@@ -564,9 +566,10 @@ class MetricSpace:
         return total
 
     def _with_gaps(self, diff: Array, points: Array, a: int, pick: Pick) -> Array:
-        """Differences where values are missing.
+        """Differences between values of which some are missing.
 
-        If one is, it is the largest difference that the other can have; if both are, it is 1.
+        If one is missing, the difference is the largest that the other can have. If both are, it is
+        1.
         """
         here, there = np.isnan(points[:, a, None]), np.isnan(pick(self._own[:, a]))
         diff = np.where(there, self._largest_difference(points)[:, a, None], diff)
@@ -645,9 +648,9 @@ class MetricSpace:
         return np.where(np.isnan(z), 0.0, z)
 
     def _one_hot(self, codes: Array) -> list[Array]:
-        """Columns in which different categories are w apart.
+        """Columns in which two different categories are at distance w.
 
-        A query that matches none of them is equally far from all.
+        A query without a matching category is equally far from all.
         """
         parts = []
         for b, (levels, w) in enumerate(zip(self._levels, self.nominal_weight, strict=True)):

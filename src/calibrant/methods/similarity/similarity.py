@@ -265,7 +265,8 @@ class SimilarityBinning(ReadsFeatures, LocalCalibrator):
     def _attribute_weights(
         self, schema: Schema, columns: Columns, rows: Rows, size: Array
     ) -> tuple[Array, Array]:
-        """Attribute weights of mean 1 (features, then scores), and how often each column counts."""
+        """Attribute weights of mean 1 (features, then scores), and for each column how often it
+        counts."""
         scores = columns[0].shape[1] + columns[2].shape[1] - len(schema)
         times = np.ones(len(schema) + scores)
         if len(rows.classes) == 2:
@@ -343,7 +344,8 @@ Columns = tuple[Array, Flags, NDArray[np.int32]]
 
 
 def _distinct_rows(columns: Columns, rows: Rows, size: Array) -> tuple[Columns, Index, Array]:
-    """The distinct rows in order, which of them each row is, and the weight of each class."""
+    """The distinct rows in order, for each row the number of its distinct row, and the weight of
+    each class."""
     keys = [column for part in columns for column in part.T]
     order = np.lexsort(keys)
     new = np.zeros(len(order), dtype=bool)
@@ -445,14 +447,14 @@ def ks_to_try(total: float) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOut:
-    """The Brier score of a rule with each k, when one row at a time is left out.
+    """The Brier score of the neighbours rule for each k, when one row at a time is left out.
 
-    One unit of a row's weight is left out at a time (all of it, if it is less), as if whole weights
+    One unit of a row's weight is left out at a time (all of it if it is less), as if whole weights
     were repeated rows. Ranges and attribute weights stay those of all rows.
 
-    The weight of the distinct rows comes in shares, in the order of these rows: each share has a
-    class (``code``), a weight and an owner. The shares of one owner are left out together: a row
-    that was scored several times owns shares of several distinct rows.
+    The weight of the distinct rows is divided into shares, in the order of these rows. Each share
+    has a class (``code``), a weight and an owner. All shares of an owner are left out together: a
+    row that was scored several times owns shares of several distinct rows.
     """
 
     rule: Neighbours
@@ -463,7 +465,7 @@ class LeaveOneOut:
 
     @classmethod
     def of_counts(cls, rule: Neighbours) -> Self:
-        """One share, with an owner of its own, for each class of each distinct row."""
+        """One share for each class of each distinct row; each share has its own owner."""
         cell, code = np.nonzero(rule.counts)
         return cls(rule, cell, code, rule.counts[cell, code], np.arange(len(cell)))
 
@@ -476,7 +478,7 @@ class LeaveOneOut:
         return cls(rule, cell[order], code[order], weight[order], owner[order])
 
     def losses(self, ks: list[int], *, progress: bool) -> dict[int, float]:
-        """The Brier score (summed over classes) of each k, one search for all of them."""
+        """The Brier score (summed over classes) of each k, by one search for all of them."""
         if not ks:
             return {}
         rule, total = self.rule, np.zeros(len(ks))
@@ -499,7 +501,7 @@ class LeaveOneOut:
         return np.argsort(self.owner, kind="stable")
 
     def _losses(self, candidates: NearestRows, rows: Index, held: Index, ks: list[int]) -> Array:
-        """The sum of w·Brier over the shares ``held``, for each k; ``rows`` are their places in
+        """The sum of w·Brier over the shares ``held``, for each k. ``rows`` are their positions in
         ``candidates``."""
         rule, index, near = self.rule, candidates.index[rows], candidates.near[rows]
         # all shares of the owners of the shares held out
@@ -530,7 +532,8 @@ class LeaveOneOut:
 
 
 def _places_of_values(ordered: Index, wanted: Index) -> tuple[Index, Index]:
-    """Where wanted values are in an ordered array: places in ``wanted``, and in the array."""
+    """All places of wanted values in an ordered array, as pairs: the index in ``wanted``, and the
+    place."""
     first = np.searchsorted(ordered, wanted, side="left")
     many = np.searchsorted(ordered, wanted, side="right") - first
     place = np.repeat(np.arange(len(wanted)), many)

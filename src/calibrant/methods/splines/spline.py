@@ -252,18 +252,18 @@ class _Axis(NamedTuple):
         return cls(kind, low, high, half, mean, max(sd, 1e-6), ends), cells
 
     def x(self, z: Array) -> Array:
-        """Places on the axis, standardised."""
+        """The standardised places x of z."""
         return ((z / 2 - self.low / 2) / self.half - self.mean) / self.sd
 
     def z(self, x: Array) -> Array:
-        """Standardised places as z."""
+        """The z of standardised places x."""
         share = np.clip(self.mean + self.sd * x, 0.0, 1.0)
         return np.clip(self.low * (1.0 - share) + self.high * share, self.low, self.high)
 
     def with_tails(
         self, z: Array, value: Array, slopes: Array, rising: bool
     ) -> tuple[Array, Array]:
-        """The line, extended at both ends to where it is as good as 0 or 1, or the axis ends."""
+        """The line, extended at both ends until it is as good as 0 or 1, or until the axis ends."""
         for end, sign in ((0, -1.0), (-1, 1.0)):
             slope = sign * float(slopes[end])  # outwards
             if slope == 0.0 or (rising and sign * slope < 0.0):

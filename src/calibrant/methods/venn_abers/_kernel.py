@@ -33,10 +33,10 @@ def venn_abers(negative: Array, positive: Array) -> tuple[Array, Array]:
 
 @jit
 def _exact_prefix_sums(negative: Array, positive: Array, points: Array) -> None:
-    """Sums of the first k weights of each class, and what rounding has left out of them.
+    """Write the sums of the first k weights of each class, and the rounding errors of these sums.
 
-    The weight of a block is a difference of two sums. Where the sums are large and the block is
-    small, their own digits would not be enough.
+    The weight of a block is a difference of two sums. If the sums are large and the block is small,
+    their digits alone would not be enough.
     """
     for i in range(len(negative)):
         for column in range(0, 4, 2):
@@ -49,7 +49,7 @@ def _exact_prefix_sums(negative: Array, positive: Array, points: Array) -> None:
 
 
 @part
-def _slope(points: Array, a: int, b: int, label: float, added: float) -> float:
+def _rate_of_cells(points: Array, a: int, b: int, label: float, added: float) -> float:
     """The frequency of positives among the cells a+1 … b and the added weight."""
     q = (points[b, 0] - points[a, 0]) + (points[b, 1] - points[a, 1])
     p = (points[b, 2] - points[a, 2]) + (points[b, 3] - points[a, 3]) + label
@@ -64,7 +64,9 @@ def _hull_after(points: Array, after: Index) -> None:
     after[last] = last
     for k in range(last - 1, -1, -1):
         b = k + 1
-        while b < last and _slope(points, k, b, 0.0, 0.0) >= _slope(points, b, after[b], 0.0, 0.0):
+        while b < last and _rate_of_cells(points, k, b, 0.0, 0.0) >= _rate_of_cells(
+            points, b, after[b], 0.0, 0.0
+        ):
             b = after[b]
         after[k] = b
 
@@ -81,8 +83,8 @@ def _added_fits(points: Array, after: Index, label: float, corner: Index, value:
     for i in range(1, size + 1):
         new = i - 1
         while last > first and (
-            _slope(points, corner[last - 1], corner[last], 0.0, 0.0)
-            >= _slope(points, corner[last], new, 0.0, 0.0)
+            _rate_of_cells(points, corner[last - 1], corner[last], 0.0, 0.0)
+            >= _rate_of_cells(points, corner[last], new, 0.0, 0.0)
         ):
             last -= 1
         last += 1
@@ -90,12 +92,12 @@ def _added_fits(points: Array, after: Index, label: float, corner: Index, value:
         b = max(b, i)
         while True:
             a = corner[first]
-            slope = _slope(points, a, b, label, 1.0)
+            slope = _rate_of_cells(points, a, b, label, 1.0)
             # the upper end moves first: else the lower one could go too far
-            while b < size and _slope(points, b, after[b], 0.0, 0.0) <= slope:
+            while b < size and _rate_of_cells(points, b, after[b], 0.0, 0.0) <= slope:
                 b = after[b]
-                slope = _slope(points, a, b, label, 1.0)
-            if first == last or _slope(points, a, corner[first + 1], 0.0, 0.0) > slope:
+                slope = _rate_of_cells(points, a, b, label, 1.0)
+            if first == last or _rate_of_cells(points, a, corner[first + 1], 0.0, 0.0) > slope:
                 break
             first += 1
         height = max(height, slope)  # rounding may cross neighbours by one bit

@@ -160,6 +160,6 @@ def _geometric_mean(p: Array) -> Array:
 
 
 def _step_map(cuts: Array, values: Array) -> Piecewise:
-    """The step map with only those cuts where the value changes."""
+    """The step map with cuts only where the value changes."""
     new = (values[1:] != values[:-1]) & np.isfinite(cuts)
     return Piecewise.step(cuts[new], np.append(values[0], values[1:][new]))

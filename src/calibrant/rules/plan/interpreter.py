@@ -37,7 +37,7 @@ class _Evaluation(PlanPrinter[Array]):
         self.scores, self.segments, self.owner = scores, segments, owner
 
     def number(self, number: Number) -> Array:
-        """A parameter, repeated for all rows."""
+        """A parameter as an array with an entry for each row."""
         own = number.values[self.owner] if isinstance(number, PlanColumn) else number
         return np.full(self.scores.shape, own)
 
@@ -80,7 +80,8 @@ class _Evaluation(PlanPrinter[Array]):
         return piece[np.searchsorted(low, self.scores, side="right") - 1]
 
     def by_segment(self, node: nodes.BySegment) -> Array:
-        """The value of each row by its segment's plan; the common one where it has none."""
+        """The value of each row by the plan of its segment, or by the common plan if it has
+        none."""
         result = self.write(node.common).copy()
         places: dict[SegmentKey, int] = {path: i for i, path in enumerate(node.paths)}
         for i, row in enumerate(self.segments or ()):
@@ -138,7 +139,7 @@ class _Evaluation(PlanPrinter[Array]):
         return nodes.with_largest(p, evaluate(node.member, p.max(axis=1)))
 
     def combined(self, node: nodes.Combined) -> Array:
-        """Class probabilities by the node's own function; classes that no column knows get 0."""
+        """Class probabilities by the node's own function; 0 for classes that no column knows."""
         r = self.write(node.row)
         p = np.zeros((len(r), len(node.known)))
         p[:, node.known] = node.solve(r)

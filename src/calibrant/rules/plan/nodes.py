@@ -40,7 +40,7 @@ Number = float | PlanColumn
 
 
 def values_of(number: Number) -> Array:
-    """The numbers of a parameter, one or several."""
+    """The number, or the numbers, of a parameter as an array."""
     return number.values if isinstance(number, PlanColumn) else np.array([number])
 
 
@@ -55,7 +55,8 @@ class Node:
 
 
 class Input(Node):
-    """The number that comes in. Pieces are chosen by it, for its bits are the same everywhere."""
+    """The number that comes in. It chooses the pieces, since its bits are the same in every
+    system."""
 
 
 class Constant(Node):
@@ -145,12 +146,13 @@ class PieceChoice:
 
     @property
     def by_input(self) -> bool:
-        """Whether the input itself chooses the piece; else what is compared with the knots does."""
+        """Whether the input itself chooses the piece. Otherwise the value compared with the knots
+        does."""
         return self.stretches is not None
 
     @functools.cached_property
     def regions(self) -> Regions:
-        """The intervals on which each piece holds, to the exact double."""
+        """The intervals of scores on which each piece holds, to the exact double."""
         if self.stretches is None:
             return regions(self.knots, None, falling=False)
         return regions_on_stretches(self.knots, self.function, self.stretches)
@@ -210,22 +212,23 @@ class BySegment(Node):
 
     @property
     def paths(self) -> tuple[tuple[str | int, ...], ...]:
-        """The keys as tuples, also with one column."""
+        """The keys as tuples, also if there is one column."""
         return tuple(key if isinstance(key, tuple) else (key,) for key in self.keys)
 
     @property
     def column_names(self) -> list[str]:
-        """What targets call the columns of segments: segment, or segment_1, segment_2 and so on."""
+        """The names of the columns of segments in exports: segment, or segment_1, segment_2 and so
+        on."""
         numbers = range(1, self.columns + 1)
         return ["segment"] if self.columns == 1 else [f"segment_{i}" for i in numbers]
 
     def values(self, column: int) -> list[str | int]:
-        """The values that keys have in a column, each once."""
+        """The different values of the keys in a column."""
         return list(dict.fromkeys(path[column] for path in self.paths if len(path) > column))
 
     def key_type(self, where: str, column: int) -> type[str | int]:
-        """The one type of all keys in a column, for targets in which it has one type; text where
-        no key has a value there."""
+        """The type of all keys in a column, for targets whose columns have one type; text if no key
+        has a value there."""
         values = self.values(column)
         if len({type(key) for key in values}) > 1:
             raise InputError(
@@ -262,13 +265,13 @@ class RowInput(Row):
 
 
 class RowOf(Row):
-    """A value that is made of another row."""
+    """A value computed from another row."""
 
     row: Row
 
 
 class EachColumn(RowOf):
-    """For each column of the result, which column it reads, and the plan of that one score."""
+    """For each column of the result, the column that it reads and the plan for that score."""
 
     members: tuple[tuple[int, Node], ...]
 
@@ -377,13 +380,13 @@ class PlanPrinter(Generic[Result]):
         self.known: dict[Node, Result] = {}
 
     def write(self, node: Node) -> Result:
-        """The result for a node; a node that is used twice is written once."""
+        """The result for a node. A node that is used twice is written once."""
         if node not in self.known:
             self.known[node] = self.by_rule(node)
         return self.known[node]
 
     def by_rule(self, node: Node) -> Result:
-        """The result of the rule for this kind of node."""
+        """The result for a node, by the method for its kind."""
         kinds: tuple[Any, Any] = type(self), type(node)
         result: Result = _rule_for_node(*kinds)(self, node)
         return result
@@ -397,7 +400,8 @@ class PlanPrinter(Generic[Result]):
 
 @functools.cache
 def _rule_for_node(printer: Any, kind: Any) -> Callable[[Any, Any], Any]:
-    """The method of a printer for a kind of node, or for the kind that it derives from."""
+    """The method of a printer for a kind of node; if it has none, that for the kind's base
+    class."""
     names = [re.sub(r"\B([A-Z])", r"_\1", own.__name__).lower() for own in kind.__mro__]
     found = [getattr(printer, name) for name in names if hasattr(printer, name)]
     if not found:
@@ -415,7 +419,7 @@ def field_names(kind: type[Node]) -> tuple[str, ...]:
 
 
 def fields_of_node(node: Node) -> list[Any]:
-    """The fields of a node, with tuples opened."""
+    """All fields of a node; tuples among them are opened."""
     found: list[Any] = []
     open_ = [getattr(node, name) for name in field_names(type(node))]
     while open_:
@@ -433,7 +437,8 @@ def operands(node: Node) -> list[Node]:
 
 
 def rebuilt_plan(node: Node, change: Callable[[Node], Node]) -> Node:
-    """The plan with every node changed, inner ones first; a node that is shared stays shared."""
+    """The plan with ``change`` applied to every node, inner nodes first. Shared nodes stay
+    shared."""
     known: dict[Node, Node] = {}
 
     def value(own: Any) -> Any:
@@ -454,7 +459,7 @@ def rebuilt_plan(node: Node, change: Callable[[Node], Node]) -> Node:
 
 
 def use_counts(plans: Sequence[Node]) -> Counter[Node]:
-    """In how many places each node of some plans is used.
+    """How often each node is used in some plans.
 
     >>> s = Input()
     >>> use_counts([Linear(0.0, ((1.0, s), (2.0, s)))])[s]
@@ -480,7 +485,7 @@ NARROW, WIDER = 2.0**-960, 2.0**600
 
 
 def trend_of_values(values: Array) -> int:
-    """1 where nothing falls, −1 where nothing rises, 0 where some rise and some fall."""
+    """1 if values never fall, −1 if they never rise, 0 if some rise and some fall."""
     if (values[1:] >= values[:-1]).all():
         return 1
     return -1 if (values[1:] <= values[:-1]).all() else 0
@@ -509,7 +514,7 @@ class Pieces:
 
     @property
     def jumps(self) -> bool:
-        """Whether neighbours differ at some knot."""
+        """Whether the function jumps at some knot."""
         return not np.array_equal(self.left, self.right)
 
     @functools.cached_property
@@ -520,7 +525,7 @@ class Pieces:
 
     @functools.cached_property
     def outer(self) -> Flags:
-        """Which pieces are the first and the last, which are flat and have no end."""
+        """Flags of the first and the last piece, which are flat and unbounded."""
         return np.asarray(np.arange(len(self.x) + 1) % len(self.x) == 0)
 
     @functools.cached_property
@@ -535,7 +540,7 @@ class Pieces:
 
     @property
     def trend(self) -> int:
-        """1 where nothing falls, −1 where nothing rises, 0 where some rise and some fall."""
+        """1 if the function never falls, −1 if it never rises, 0 if it does both."""
         return trend_of_values(np.column_stack((self.left, self.right)).ravel())
 
     @functools.cached_property
@@ -555,7 +560,8 @@ class Pieces:
         return self.on(s, np.searchsorted(self.x, s, side="right"))
 
     def on(self, s: Array, piece: Index) -> Array:
-        """The value at points that are on these pieces; never beyond the values at their ends."""
+        """The values at points whose pieces are known. They never leave the range of their
+        piece."""
         if self.is_step:
             return np.asarray(self.low[piece])
         start, width, low, high, least, most, scale = self.table
@@ -613,9 +619,9 @@ def line_columns(tables: Sequence[Pieces], relative: bool = False) -> list[dict[
 
 
 def on_line(s: Any, line: Mapping[str, Any]) -> Any:
-    """The value at s of a line, given in any of the forms of `Pieces.columns`.
+    """The value of a line at s. The line is given in any form of `Pieces.columns`.
 
-    s and the parameters are numbers, arrays, or whatever else has the operators + − · /.
+    s and the parameters are numbers, arrays, or anything else with the operators + − · /.
 
     >>> on_line(2.0, {"start": 1.0, "low": 0.25, "slope": 0.5})
     0.75
@@ -629,7 +635,7 @@ def on_line(s: Any, line: Mapping[str, Any]) -> Any:
 
 
 def flat_value(line: Mapping[str, float]) -> float | None:
-    """The value of a line that neither rises nor falls; None for any other."""
+    """The value of a flat line; None for a line that rises or falls."""
     rise = line["slope"] if "slope" in line else line["high"] - line["low"]
     return line.get("base", line.get("low")) if rise == 0.0 else None
 
@@ -640,14 +646,14 @@ def flat_value(line: Mapping[str, float]) -> float | None:
 
 
 class Regions(NamedTuple):
-    """Intervals [low, high] of doubles, both ends included, and the piece that holds on each."""
+    """Intervals [low, high] of doubles, with both ends included, and the piece on each."""
 
     low: Array
     high: Array
     piece: Index
 
     def within(self, first: float, last: float) -> Regions:
-        """The intervals that meet [first, last], cut to it."""
+        """The parts of the intervals that lie in [first, last]."""
         here = (self.low <= last) & (self.high >= first)
         low, high = np.maximum(self.low, first), np.minimum(self.high, last)
         return Regions(low[here], high[here], self.piece[here])
@@ -718,12 +724,14 @@ def _regions_from_ranks(start: Index, piece: Index) -> Regions:
 
 
 def _last_ranks(start: Index) -> Index:
-    """The last ranks of intervals that begin at ascending ranks, each up to the next."""
+    """The last rank of each interval; intervals begin at ascending ranks, each ends before the
+    next."""
     return np.append(start[1:], LAST + 1) - 1
 
 
 def borders(knots: Array, function: Callable[[Array], Array] | None, falling: bool) -> Index:
-    """The rank of the first score from which on function ≥ knot (function < knot if falling)."""
+    """For each knot, the rank of the first score with function ≥ knot (of a falling function: <
+    knot)."""
     if function is None:
         return double_rank(knots)
     low = np.full(len(knots), FIRST, dtype=np.int64)
@@ -738,10 +746,12 @@ def first_rank_beyond(
     low: Index,
     high: Index,
 ) -> Index:
-    """The first ranks from ``low`` to ``high`` at which a function has passed knots, by bisection.
+    """For each knot, the first rank between ``low`` and ``high`` at which a function has passed the
+    knot.
 
-    A rising function has passed a knot where it is at least the knot, a falling one where it is
-    below. Where it has not passed before ``high``, the answer is ``high``.
+    A rising function has passed a knot where it is at least the knot. A falling one has passed it
+    where it is below. If it has not passed before ``high``, the answer is ``high``. Found by
+    bisection.
     """
     with np.errstate(all="ignore"):
         while (open_ := low < high).any():
@@ -757,17 +767,17 @@ def first_rank_beyond(
 
 
 class Stretches(NamedTuple):
-    """Intervals of doubles, each up to the next one, on which a function only rises or only falls.
+    """Intervals of doubles on each of which a function only rises, only falls, or stays the same.
 
-    ``first`` are the ranks of their first doubles, beginning with the smallest double. ``sign`` is
-    1 where the function rises, −1 where it falls and 0 where it stays the same.
+    ``first`` are the ranks of their first doubles, from the smallest double on. ``sign`` is 1 where
+    the function rises, −1 where it falls and 0 where it stays the same.
     """
 
     first: Index
     sign: Index
 
     def at(self, ranks: Index) -> Index:
-        """The sign of the stretch in which each rank lies."""
+        """The sign at each of these ranks."""
         return self.sign[np.searchsorted(self.first, ranks, side="right") - 1]
 
 
@@ -780,7 +790,7 @@ def regions_on_stretches(
 ) -> Regions:
     """As `regions`, for a function that rises on some stretches and falls on others.
 
-    Costs 64 evaluations at each place where the function passes a knot.
+    Costs 64 evaluations for each crossing of a knot.
 
     >>> halves = Stretches(np.array([FIRST, 0]), np.array([-1, 1]))
     >>> found = regions_on_stretches(np.array([4.0]), np.square, halves)
@@ -814,24 +824,25 @@ def regions_on_stretches(
 
 
 class PlanTarget(NamedTuple):
-    """What a plan is printed as: its name, what to do instead where a map cannot be printed, and
-    whether the target has loops."""
+    """What a plan is printed as.
+
+    ``name`` is what errors call it, ``advice`` what to do for maps that it cannot hold, and
+    ``iterates`` whether it has loops.
+    """
 
     name: str
     advice: str
     iterates: bool = True
 
     def refuses(self, what: str, why: str = "") -> InputError:
-        """The error that says what the target cannot hold, why, and what to do instead."""
+        """The error for a map that the target cannot hold, with a reason and advice."""
         reason = f": {why}" if why else ""
         return InputError(f"{what} cannot be written as {self.name}{reason}. {self.advice}")
 
 
 class Scale(NamedTuple):
-    """A number in two forms: as a node, and as a NumPy function of the input.
-
-    The function is None where the number is the input itself.
-    """
+    """A number in two forms: as a node, and as a NumPy function of the input (None: the input
+    itself)."""
 
     node: Node
     function: Function | None
@@ -839,7 +850,7 @@ class Scale(NamedTuple):
 
 @dataclass(frozen=True)
 class MapInput:
-    """What a map reads, on the scale of scores and on that of their logits.
+    """What a map reads in a plan: the score, and its logit.
 
     Parameters
     ----------
@@ -857,11 +868,11 @@ class MapInput:
 
     @property
     def on_logits(self) -> bool:
-        """Whether logits of scores come in, and not the scores themselves."""
+        """Whether the input is the logit of the score, and not the score."""
         return self.logit.function is None
 
     def after(self, variable: Variable, map_: Any) -> MapInput:
-        """What the next map reads: the value of this map, which the variable holds."""
+        """What the next map reads: the value of ``map_``, held by the variable."""
         before = self.score.function
         composed: Function = map_.of_logit if self.on_logits else map_
         if before is not None and not self.on_logits:
@@ -898,7 +909,8 @@ class MapInput:
         return found | {"x": s, "z": z, "z2": Square(z)}
 
     def steps(self, knots: Array, values: Array, on: str) -> Node:
-        """The node of a value between each two knots, which are on the scale "score" or "logit"."""
+        """The node of steps: a value between each two knots, which are on the scale "score" or
+        "logit"."""
         if (values == values[0]).all():
             return Constant(float(values[0]))
         return StepPieces(self.input, (self._place(knots, on, jumps=True),), (values,))
@@ -913,8 +925,8 @@ class MapInput:
         return self.logit if on == "logit" else self.score
 
     def _place(self, knots: Array, on: str, jumps: bool) -> PieceChoice:
-        """How pieces between knots are chosen; refused where rounding could choose the wrong side
-        of a jump."""
+        """How the piece is chosen. An InputError if rounding could choose the wrong side of a
+        jump."""
         if self.stretches is None and jumps:
             raise self.target.refuses(
                 "a chain whose first maps neither rise nor fall and whose last one jumps",
@@ -929,7 +941,7 @@ def _log_sigmoid(x: Node) -> Node:
 
 
 def first_input(target: PlanTarget, input: str) -> MapInput:
-    """What the first map reads: scores that come in, or scores whose logits come in."""
+    """What the first map reads: scores, or the logits of scores."""
     s = Input()
     if input == "logit":
         return MapInput(s, Scale(Sigmoid(s), sigmoid), Scale(s, None), WHOLE, target)
@@ -962,7 +974,7 @@ class _Stretching(PlanPrinter[Stretches | None]):
         return Stretches(WHOLE.first, np.zeros(1, dtype=np.int64))
 
     def rising(self, node: Rising | Clip) -> Stretches | None:
-        """The stretches of the value that the function takes."""
+        """The stretches of the argument: a rising function keeps them."""
         return self.write(node.x)
 
     clip = rising
@@ -971,7 +983,7 @@ class _Stretching(PlanPrinter[Stretches | None]):
         return None
 
     def linear(self, node: Linear) -> Stretches | None:
-        """Where all terms rise or fall together; None where one rises while another falls."""
+        """The stretches of a sum, if no term rises where another falls; else None."""
         parts = [(c, self.write(term)) for c, term in node.terms]
         known = [(np.unique(np.sign(values_of(c))), part) for c, part in parts if part is not None]
         if len(known) < len(parts):
@@ -993,8 +1005,7 @@ class _Stretching(PlanPrinter[Stretches | None]):
 def _stretches_of_pieces(place: PieceChoice, rise: Array, trend: int) -> Stretches | None:
     """The stretches of a table of pieces.
 
-    They are those of what chooses its pieces, if the whole table rises or falls; else there is one
-    for each piece.
+    If the whole table rises or falls, they are those of its argument. Otherwise each piece is one.
     """
     before = place.stretches
     if before is None:
@@ -1011,8 +1022,11 @@ def _stretches_of_pieces(place: PieceChoice, rise: Array, trend: int) -> Stretch
 
 @dataclass(frozen=True)
 class RowAxis:
-    """What a map of rows reads: scores, or logits of scores. The scores are the softmax of such
-    logits, or, where columns stand for themselves, their sigmoids."""
+    """What a map of rows reads in a plan: scores, or their logits.
+
+    Logits are those of the softmax of a row or, if columns stand for themselves, of each column's
+    sigmoid.
+    """
 
     row: Row
     k: int
@@ -1024,7 +1038,7 @@ class RowAxis:
         return SoftmaxRow(self.row) if self.logits else self.row
 
     def log(self, floor: float) -> Row:
-        """The logarithms of the scores, which are first raised to a floor."""
+        """The node of the logarithms of the scores, each at least ln ``floor``."""
         if not self.logits:
             return Logarithms(self.row, floor)
         # the smallest number is no floor: it only says where a double is rounded to zero
@@ -1032,7 +1046,7 @@ class RowAxis:
         return logs if floor <= SMALLEST else Within(logs, float(np.log(floor)), 0.0)
 
     def to_the_power(self, power: float) -> RowAxis:
-        """The axis of the distributions that are proportional to a power of the scores."""
+        """What is read if the scores are raised to a power and divided by their sum."""
         if power == 1.0:
             return self
         if self.logits:
@@ -1052,7 +1066,7 @@ class RowAxis:
 
 
 def first_row_axis(k: int, target: PlanTarget, input: str) -> RowAxis:
-    """What the first map of rows reads: k scores that come in, or scores whose logits come in."""
+    """What the first map of rows reads: k scores, or the logits of k scores."""
     if input == "logit":
         return RowAxis(Within(RowInput(k), -LARGEST_LOGIT, LARGEST_LOGIT), k, True, target)
     return RowAxis(RowInput(k), k, False, target)
@@ -1098,5 +1112,5 @@ def with_largest(p: Array, q: Array) -> Array:
 
 
 def _divided_by(x: Array, whole: Array) -> Array:
-    """Rows divided by a number each, unless that is zero."""
+    """Each row divided by its number; a row whose number is 0 stays the same."""
     return np.asarray(x / np.where(whole > 0.0, whole, 1.0))

@@ -773,7 +773,8 @@ def friedman(
         most -= n * ranks.tied
     shares = most / (n * (k - 1.0))
     chi2 = spread / shares if shares > 0.0 else 0.0
-    f = _f_ratio((n - 1.0) * spread, most - spread)
+    above, below = (n - 1.0) * spread, most - spread
+    f = above / below if below > 0.0 else math.inf if above else 0.0
     f_df = (k - 1, (k - 1) * (n - 1))
     alike = math.exp((1 - n) * math.lgamma(k + 1))
     f_p = alike if math.isinf(f) else max(alike, float(fdtrc(*f_df, f)))
@@ -785,10 +786,3 @@ def _exact_rank_sum(mean: float, n: int) -> float:
     total = mean * n
     half = round(2.0 * total) / 2.0
     return half if abs(total - half) < 1e-9 * n else total
-
-
-def _f_ratio(above: float, below: float) -> float:
-    """The quotient of F; infinite where nothing is left below."""
-    if above == 0.0:
-        return 0.0
-    return above / below if below > 0.0 else math.inf

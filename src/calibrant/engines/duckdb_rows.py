@@ -66,14 +66,8 @@ class FileRows(RowsOfFiles):
         roles |= dict.fromkeys((names.score, *self.columns), self.role)
         known = {name: role for name, role in roles.items() if name}
         self.numbers = NumberColumns(self.session, self.sources, known)
-
-    @property
-    def file_names(self) -> list[str]:
-        return [source.path.name for source in self.sources]
-
-    @property
-    def expected(self) -> list[int | None]:
-        return [source.rows for source in self.sources]
+        self.file_names = [source.path.name for source in self.sources]
+        self.expected = [source.rows for source in self.sources]
 
     # --- the rows -------------------------------------------------------------------------------
 

@@ -367,16 +367,10 @@ class RowsOfFiles(ABC):
 
     names: Names
     role: str
-
-    @property
-    @abstractmethod
-    def file_names(self) -> list[str]:
-        """The names of the files."""
-
-    @property
-    @abstractmethod
-    def expected(self) -> list[int | None]:
-        """The number of rows of each file; None where it is not known."""
+    #: what the files are called
+    file_names: list[str]
+    #: how many rows each file must hold; None where only the engine can tell
+    expected: list[int | None]
 
     @property
     def dropped(self) -> int:

@@ -201,19 +201,13 @@ class SparkRows(RowsOfFiles):
 
     def __init__(self, spark: Spark, files: Paths, names: Names, role: str) -> None:
         self.spark, self.names, self.role = spark, names, role
-        self.files, self.text = files, _are_text_files(files) if files else False
+        self.text = _are_text_files(files) if files else False
+        self.file_names = [name_of(os.fspath(file)) for file in files]
+        self.expected = [None]
         frame = read_files(spark, files)
         if self.text:
             frame = with_text_as_numbers(frame, [names.score, names.weight, names.raw])
         self.frame = columns_by_role(nw.from_native(frame), names)
-
-    @property
-    def file_names(self) -> list[str]:
-        return [name_of(os.fspath(file)) for file in self.files]
-
-    @property
-    def expected(self) -> list[int | None]:
-        return [None]
 
     def lazy(self, coding: Coding) -> LazyRows:
         return LazyRows(self.frame, self.names, coding, self.spark.call)

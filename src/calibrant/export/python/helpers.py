@@ -3,7 +3,8 @@
 
 `to_python` copies the source of those that a calibrator uses. So each must stand for itself beside
 its fellows: no imports but bisect and math, no names of this package, nothing newer than Python
-3.8. They treat one row at a time; the arithmetic is that of the maps, in the same order.
+3.8. They treat one row at a time; the arithmetic is that of the maps, in the same order. Docstrings
+are copied, too: to change one is to change every exported text.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ __all__: list[str] = []
 
 
 def _finite(score: float) -> float:
-    """The score as a float; a score that is not finite is a ValueError."""
+    """The score as a float; ValueError where it is missing, NaN or infinite."""
     if score is None or not math.isfinite(score):
         raise ValueError(f"a score must be a finite number, but {score!r} came")
     return float(score)
 
 
 def _row(scores: list[float], size: int) -> list[float]:
-    """The scores as floats; too few, too many or not finite ones are a ValueError."""
+    """The scores as floats; ValueError where they are too few, too many or not finite."""
     found = [_finite(score) for score in scores]
     if len(found) != size:
         raise ValueError(f"{size} scores must come, but {len(found)} came")
@@ -29,7 +30,7 @@ def _row(scores: list[float], size: int) -> list[float]:
 
 
 def _check_segment(segment: object, known: str) -> None:
-    """ValueError for a segment of the wrong type."""
+    """ValueError where a segment is no name, or can be none of those that are known."""
     whole = hasattr(segment, "__index__")
     if isinstance(segment, float) and segment.is_integer():
         whole = abs(segment) <= 2.0**53  # beyond that floats cannot tell integers apart
@@ -39,7 +40,7 @@ def _check_segment(segment: object, known: str) -> None:
 
 
 def _check_distribution(scores: list[float]) -> None:
-    """ValueError for scores that are no probabilities of sum 1."""
+    """ValueError where scores are no probabilities of the sum 1."""
     if min(scores) < 0.0 or max(scores) > 1.0 or abs(sum(scores) - 1.0) > 1e-3:
         raise ValueError(f"scores must be probabilities of the sum 1, but {scores!r} came")
 
@@ -53,18 +54,18 @@ def _sigmoid(f: float) -> float:
 
 
 def _logit(p: float) -> float:
-    """ln p - ln(1 - p), with p first clipped to [5e-324, 1 - 2**-53]."""
+    """ln p - ln(1 - p); p is first moved into [5e-324, 1 - 2**-53]."""
     p = min(max(p, 5e-324), 1.0 - 2.0**-53)
     return math.log(p) - math.log1p(-p)
 
 
 def _ln(p: float) -> float:
-    """ln p, with p first clipped to [5e-324, 1 - 2**-53]."""
+    """ln p; p is first moved into [5e-324, 1 - 2**-53]."""
     return math.log(min(max(p, 5e-324), 1.0 - 2.0**-53))
 
 
 def _minus_ln_rest(p: float) -> float:
-    """-ln(1 - p), with p first clipped to [5e-324, 1 - 2**-53]."""
+    """-ln(1 - p); p is first moved into [5e-324, 1 - 2**-53]."""
     return -math.log1p(-min(max(p, 5e-324), 1.0 - 2.0**-53))
 
 
@@ -80,8 +81,7 @@ def _on_line(
     right: tuple[float, ...],
     piece: int,
 ) -> float:
-    """The value at x of the line between two knots; constant before the first and after the
-    last."""
+    """The piece after so many knots at x: from right of one to left of the next, flat outside."""
     if piece == 0:
         return left[0]
     if piece == len(knots):
@@ -108,8 +108,7 @@ def _shares(values: list[float]) -> list[float]:
 
 
 def _with_largest(p: list[float], q: float) -> list[float]:
-    """The distribution with q for its largest value, if that stays the largest; the others share
-    the rest."""
+    """The largest value becomes q, or what is just above the second; the others share the rest."""
     top, k = max(p), len(p)
     others = [value for value in p if value < top]
     ties, rest = k - len(others), sum(others)
@@ -123,13 +122,13 @@ def _with_largest(p: list[float], q: float) -> list[float]:
 
 
 def _normalized(r: list[float]) -> list[float]:
-    """The values divided by their sum; all alike where that is 0."""
+    """The values divided by their sum; all the same where that is zero."""
     total = sum(r)
     return [value / total if total > 0.0 else 1.0 / len(r) for value in r]
 
 
 def _projected(r: list[float], weights: tuple[float, ...]) -> list[float]:
-    """The distribution with the least sum of n * (p - r)**2."""
+    """The p of sum 1 with the least sum of n * (p - r)**2: max(r - t / n, 0) for the right t."""
     total, steps, t = -1.0, 0.0, 0.0
     for limit, value, n in sorted(((v * n, v, n) for v, n in zip(r, weights)), reverse=True):
         total, steps = total + value, steps + 1.0 / n
@@ -140,8 +139,7 @@ def _projected(r: list[float], weights: tuple[float, ...]) -> list[float]:
 
 
 def _balanced(r: list[float], weights: tuple[float, ...]) -> list[float]:
-    """The distribution with n * (p - r) = m * p * (1 - p) for some m: coupling of one class against
-    all."""
+    """Coupling of one class against all: n * (p - r) = m * p * (1 - p), with the m of sum 1."""
     k, above = len(r), sum(r) > 1.0
     low = -sum(weights) if above else 0.0
     high = 0.0 if above else max(weights) * k / (k - 1.0)
@@ -166,7 +164,7 @@ def _balanced(r: list[float], weights: tuple[float, ...]) -> list[float]:
 
 
 def _root(r: float, n: float, m: float) -> tuple[float, float]:
-    """The p in [0, 1] with n * (p - r) = m * p * (1 - p), and the root of the discriminant."""
+    """The p in [0, 1] with m * p**2 + (n - m) * p = n * r, and the discriminant's root."""
     q = n - m
     gap = q * q + 4.0 * m * n * r if m > 0.0 else (n + m) ** 2 - 4.0 * m * n * (1.0 - r)
     root = math.sqrt(gap)
@@ -175,7 +173,7 @@ def _root(r: float, n: float, m: float) -> tuple[float, float]:
 
 
 def _factored(matrix: list[list[float]]) -> list[list[float]]:
-    """The factors L and D of a symmetric matrix L*D*L'."""
+    """L and D of matrix = L*D*L'; a pivot that is not positive changes its sign."""
     k = len(matrix)
     a = [list(row) for row in matrix]
     for j in range(k):
@@ -190,7 +188,7 @@ def _factored(matrix: list[list[float]]) -> list[list[float]]:
 
 
 def _solved(factors: list[list[float]], b: list[float]) -> list[float]:
-    """The solution x of L*D*L' * x = b."""
+    """The x with L*D*L' * x = b."""
     x, k = list(b), len(b)
     for i in range(k):
         x[i] -= sum(factors[i][j] * x[j] for j in range(i))
@@ -205,7 +203,7 @@ def _least_squares(
     columns: tuple[tuple[tuple[int, ...], tuple[int, ...], float], ...],
     k: int,
 ) -> list[float]:
-    """The distribution over k classes that fits the columns' probabilities r best by least squares.
+    """The p of k classes with the least sum of n * ((1 - r) * p(plus) - r * p(minus))**2.
 
     p = y / sum(y), where y >= 0 minimises y' * (Q + c) * y / 2 - sum(y): guess which classes are
     zero, solve for the others, turn those of the wrong sign, the last one only if that drags on.
@@ -235,7 +233,7 @@ def _least_squares(
 def _with_zeros(
     full: list[list[float]], free: list[bool], ridge: float
 ) -> tuple[list[float], list[float]]:
-    """The solution y of full * y = 1 in which classes that are not free are 0; and full * y - 1."""
+    """The y that solves full * y = 1 for the free classes, zero for others; and full * y - 1."""
     k = len(full)
     b = [1.0 if own else 0.0 for own in free]
     part = [[full[i][j] * b[i] * b[j] for j in range(k)] for i in range(k)]
@@ -255,7 +253,7 @@ def _coupled(
     columns: tuple[tuple[tuple[int, ...], tuple[int, ...], float], ...],
     k: int,
 ) -> list[float]:
-    """The distribution over k classes that fits the columns' probabilities r best by the log loss.
+    """The p of k classes that minimises the sum of n * KL(r, p(plus) / p(plus and minus)).
 
     Newton's method in relative steps from the least squares; where a step would raise the sum,
     the best of some shorter ones and of the multiplicative one, which never does.
@@ -295,7 +293,7 @@ def _newton(
     r: list[float],
     columns: tuple[tuple[tuple[int, ...], tuple[int, ...], float], ...],
 ) -> tuple[list[float], list[float], list[float]]:
-    """The gradient, Newton's step, and the factors of the multiplicative step."""
+    """The gradient in relative steps, Newton's step, and the factors of the multiplicative one."""
     k, total = len(p), sum(n for _, _, n in columns)
     gain, loss = [0.0] * k, [0.0] * k
     curve = [[total] * k for _ in range(k)]  # the whole of p is free: this fixes it
@@ -324,7 +322,7 @@ def _divergence(
     r: list[float],
     columns: tuple[tuple[tuple[int, ...], tuple[int, ...], float], ...],
 ) -> float:
-    """The objective of `_coupled`, up to a constant."""
+    """What coupling minimises, up to a constant."""
     total = 0.0
     for share, (plus, minus, n) in zip(r, columns):
         a, b = sum(p[i] for i in plus), sum(p[i] for i in minus)
@@ -333,7 +331,7 @@ def _divergence(
 
 
 def _moved(p: list[float], change: list[float]) -> list[float]:
-    """p times the change, made to sum to 1 again."""
+    """p times the change, of sum 1, none below 1e-60."""
     new = [value * factor for value, factor in zip(p, change)]
     whole = sum(new)
     return [max(value / whole, 1e-60) for value in new]
@@ -343,7 +341,7 @@ def _feature_row(
     features: dict[object, object] | list[object],
     columns: tuple[tuple[object, dict[object, float] | None], ...],
 ) -> list[float]:
-    """The features of a row as numbers; categories become codes, and what is missing NaN."""
+    """The columns of a row as numbers and codes of categories; NaN for missing and new ones."""
     row = []
     for name, codes in columns:
         try:
@@ -379,7 +377,7 @@ def _sum_of_leaves(
     roots: tuple[int, ...],
     sets: tuple[frozenset[float], ...],
 ) -> float:
-    """The sum of the leaves that a row falls into, over some trees."""
+    """The sum of what the trees from first to last (exclusive) give to a row."""
     total = 0.0
     for tree in range(first, last):
         node = roots[tree]

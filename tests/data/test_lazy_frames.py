@@ -174,6 +174,21 @@ def test_scores_of_all_number_types(kind, scores):
     assert wanted.scores[0] <= pooled.scores[0] <= pooled.scores[-1] <= wanted.scores[-1]
 
 
+@pytest.mark.parametrize("kind", FASTER)
+@pytest.mark.parametrize(
+    ("top", "wanted"),
+    [(10.02, "percentages"), (1.02, "margins"), (101.0, "points"), (0.9, "probabilities")],
+)
+def test_cells_keep_the_range_that_says_how_scores_are_read(kind, top, wanted):
+    """The mean score of the last cell lies below the largest score."""
+    scores = np.append(np.linspace(0.0, 0.999 * top, 2000), top)
+    columns = {"s": scores, "y": (np.arange(2001) % 3 == 0).astype(int)}
+    for cells in (16, 64):
+        found = table(kind, columns, cells=cells)
+        assert found.scores[-1] < top
+        assert found.scale.kind == wanted == ScoreTable.from_arrays(scores, columns["y"]).scale.kind
+
+
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "pandas"])
 def test_decimal_scores_and_weights(kind):
     numbers = pa.array([decimal.Decimal(text) for text in ("0.10", "0.25", "0.50", "0.75")])

@@ -237,7 +237,11 @@ class ScoreTable(Frozen):
         mean = np.clip(np.where(np.isfinite(mean), mean, low / 2 + high / 2), low, high)
         table = cls(*sum_by_score(mean, columns))
         error = float(np.max(np.maximum(mean - low, high - mean), initial=0.0))
-        return replace(table, error=error, made=made) if error else table
+        if not error:
+            return table
+        # means of cells lie inside the range of the scores, which says how these are read
+        whole = ScoreScale(float(low.min()), float(high.max()))
+        return replace(table, error=error, made=made).part_of(whole)
 
     @classmethod
     def gather(cls, tables: Iterable[ScoreTable]) -> ScoreTable:

@@ -172,10 +172,10 @@ def refuse_foreign_names(function: Callable[P, R]) -> Callable[P, R]:
     >>> @refuse_foreign_names
     ... def count(*, bins=10):
     ...     return bins
-    >>> count(n_bins=5)
+    >>> count(n_bins=5)  # doctest: +NORMALIZE_WHITESPACE
     Traceback (most recent call last):
         ...
-    calibrant.errors.ParameterError: count has no parameter 'n_bins': scikit-learn's n_bins is \
+    calibrant.errors.ParameterError: count has no parameter 'n_bins': scikit-learn's n_bins is
     called bins here: write bins=5.
 
     Of a class, those of its constructor are refused.

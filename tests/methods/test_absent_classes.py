@@ -73,7 +73,7 @@ def test_one_logit_that_is_not_a_number(method):
     with pytest.raises(InputError, match=r"first at row 17, column 2: NaN\). Drop or impute"):
         method.fit(z, y)
     z[17, 2], z[5, 3] = 0.0, -np.inf
-    with pytest.raises(InputError, match=r"first at row 5, column 3: infinity"):
+    with pytest.raises(InputError, match=r"first at row 5, column 3: -infinity"):
         method.fit(z, y)
 
 

@@ -209,9 +209,9 @@ def test_the_gradient_vanishes_where_a_fit_ends(full, table):
     found = kernel.fit_softmax(problem, centre)
     last = kernel._evaluate(problem, found.theta, False)
     assert np.abs(last.gradient).max() < 1e-7 * w.sum()
-    assert last.objective <= kernel.objective(problem, centre)
+    assert last.objective <= kernel.softmax_objective(problem, centre)
     slope = naive.slope(
-        lambda t: kernel.objective(problem, t.reshape(centre.shape)), found.theta.ravel()
+        lambda t: kernel.softmax_objective(problem, t.reshape(centre.shape)), found.theta.ravel()
     )
     assert np.abs(slope).max() < 1e-6 * w.sum()
 
@@ -230,7 +230,7 @@ def test_gradient_hessian_and_products_are_those_of_the_objective(full):
     )
     theta = rng.normal(size=shape)
     here = kernel._evaluate(problem, theta, True)
-    slope = naive.slope(lambda t: kernel.objective(problem, t.reshape(shape)), theta.ravel())
+    slope = naive.slope(lambda t: kernel.softmax_objective(problem, t.reshape(shape)), theta.ravel())
     assert np.allclose(here.gradient.ravel(), slope, atol=1e-6)
     for j in range(theta.size):
         away = np.zeros(theta.size)

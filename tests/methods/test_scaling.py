@@ -230,7 +230,9 @@ def test_gradient_hessian_and_products_are_those_of_the_objective(full):
     )
     theta = rng.normal(size=shape)
     here = kernel._evaluate(problem, theta, True)
-    slope = naive.slope(lambda t: kernel.softmax_objective(problem, t.reshape(shape)), theta.ravel())
+    slope = naive.slope(
+        lambda t: kernel.softmax_objective(problem, t.reshape(shape)), theta.ravel()
+    )
     assert np.allclose(here.gradient.ravel(), slope, atol=1e-6)
     for j in range(theta.size):
         away = np.zeros(theta.size)

@@ -84,19 +84,24 @@ def test_losses_behind_a_gate(study, toy):
     assert all(f"| {gate} |" in text for gate in study.GATES)
 
 
-def test_the_pages_quote_what_the_study_says(root, study):
-    result = (root / "experiments" / "results" / "gates.md").read_text(encoding="utf-8")
-    judged = result.partition("## The half *judge*")[2]
-    line = next(line for line in judged.splitlines() if study.GATE_TAKEN in line)
-    always = next(line for line in judged.splitlines() if "BLS always" in line)
+def test_the_pages_quote_what_the_study_says(root):
+    result = (root / "experiments" / "results" / "shares.md").read_text(encoding="utf-8")
+    halves = re.split("## The half", result)[1:]
+
+    def lost(half, words):
+        """What a rule costs right scores, with 50, 200 and 1,000 rows."""
+        line = next(line for line in half.splitlines() if words in line)
+        return [float(number) for number in line.split("|")[3].split("/")]
+
+    always, taken = ([lost(half, words) for half in halves] for words in ("BLS always", "(taken)"))
     page = (root / "docs" / "understand" / "methods" / "bls.md").read_text(encoding="utf-8")
-    gate = page.partition("**The default is BLS beside")[2].partition("What mattered")[0]
-    for row, loss in (("mean log loss", r"0(\.\d{4}), "), ("made worse", r"([\d.]+ %)")):
-        shown = next(text for text in gate.splitlines() if text.startswith(f"| {row}"))
-        for size in (-2, -3):
-            cells = [one.split("|")[size] for one in (always, line)]
-            for cell in cells:
-                assert re.search(loss, cell)[1] in shown
-    losses = [one.split("|")[3].strip() for one in (line, always)]
-    assert f"loses {float(losses[0]):.0f} · 10⁻⁴" in gate
-    assert f"BLS loses {float(losses[1]):.0f} · 10⁻⁴" in gate
+    text = " ".join(page.split())
+    assert f"BLS alone loses {always[0][1]:.0f} · 10⁻⁴ in log loss on one half" in text
+    assert f"{always[1][1]:.0f} · 10⁻⁴ on the other" in text
+    assert {f"{half[2]:.0f}" for half in always} == {"2"}
+    assert "and 2 · 10⁻⁴ with 1,000 rows" in text
+    low, high = sorted(half[1] for half in taken)
+    assert f"The default loses {low:.0f} to {high:.0f} · 10⁻⁴ there" in text
+    assert max(half[2] for half in taken) < 1
+    rule = (root / "docs" / "understand" / "methods" / "auto.md").read_text(encoding="utf-8")
+    assert f"0.000{low:.0f} to 0.000{high:.0f} in log loss with 200 rows" in " ".join(rule.split())

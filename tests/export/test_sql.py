@@ -34,8 +34,7 @@ from calibrant.export.sql.dialects import (
     plain_number,
     quotient_number,
 )
-from calibrant.export.sql.printer import SQL, cell_of_score, without_overflow
-from calibrant.export.sql.ranges import value_range
+from calibrant.export.sql.printer import SQL, cell_of_score, value_range, without_overflow
 from calibrant.fitting.fitted import Fitted
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import (

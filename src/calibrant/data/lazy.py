@@ -66,6 +66,17 @@ def lazy_frame(frame: Any) -> Lazy | None:
     return wrapped.lazy() if isinstance(wrapped, (nw.DataFrame, nw.LazyFrame)) else None
 
 
+def frame_beside_label(frame: Any) -> Lazy:
+    """The lazy frame that came beside ``label=``; anything but a frame is refused."""
+    lazy = lazy_frame(frame)
+    if lazy is None:
+        raise InputError(
+            "label names a column, so y must be a frame (DuckDB, Polars, Spark, Ibis, pandas, "
+            f"Arrow), but {type(frame).__name__} came. Pass a frame, or leave label out."
+        )
+    return lazy
+
+
 def read_lazy(
     frame: Lazy,
     names: Names,

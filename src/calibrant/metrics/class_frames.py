@@ -26,10 +26,10 @@ from calibrant.data.lazy import (
     Names,
     check_columns,
     distinct_labels,
+    frame_beside_label,
     grouped_table,
     is_one_of,
     json_number,
-    lazy_frame,
     refuse_flagged,
     refuse_labels,
     refuse_nested,
@@ -242,17 +242,6 @@ def read_class_frame(
     kept = [nw.col(f"p{j}") for j in range(len(names))]
     coded = source.select(*kept, code.alias("code"), weight)
     return ClassFrame(coded, names, label, sample_weight, labels, bins, cells)
-
-
-def frame_beside_label(frame: Any) -> Lazy:
-    """The lazy frame that came beside ``label=``; anything but a frame is refused."""
-    lazy = lazy_frame(frame)
-    if lazy is None:
-        raise InputError(
-            "label names a column, so y must be a frame (DuckDB, Polars, Spark, Ibis, pandas, "
-            f"Arrow), but {type(frame).__name__} came. Pass a frame, or leave label out."
-        )
-    return lazy
 
 
 def _refuse_rows(source: Lazy, names: Sequence[str], label: str, weight: str | None) -> None:

@@ -13,11 +13,11 @@ from calibrant.array_types import Array
 from calibrant.data.columns import column_names, is_lazy_frame, plain, reorder_columns
 from calibrant.data.door import read_scores
 from calibrant.data.frozen import Frozen
-from calibrant.data.lazy import CellsOption, LazyRows, Names, read_lazy
+from calibrant.data.lazy import CellsOption, LazyRows, Names, frame_beside_label, read_lazy
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, refuse_foreign_names
 from calibrant.metrics.chance import IntervalOptions, read_interval_options
-from calibrant.metrics.class_frames import ClassFrame, frame_beside_label, read_class_frame
+from calibrant.metrics.class_frames import ClassFrame, read_class_frame
 from calibrant.metrics.frames import measured_rows, paired_cells
 from calibrant.metrics.groups import Multicalibration, multicalibration_of_rows
 from calibrant.metrics.headlines import ClassLook, FirstLook, class_look, first_look

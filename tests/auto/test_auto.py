@@ -279,6 +279,44 @@ def test_huge_margins_do_not_lose_their_order():
     assert auto.leaderboard_["BLS"].auc > 0.8
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "at"),
+    [
+        (-0.5, 1.5, [-90.0, -30.0, -3.0, 0.5, 3.0, 6.0, 10.0, 30.0]),
+        (8.0, 14.0, [0.0, 1.0, 10.0, 50.0, 90.0, 100.0]),
+        (0.2, 0.6, [0.0, 1e-30, 1e-9, 0.01, 0.4, 0.9, 1.0 - 1e-9]),
+    ],
+)
+def test_scores_far_beyond_those_of_the_fit_are_averaged_too(low, high, at):
+    drawn = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        s = rng.uniform(low, high, 300)
+        right = expit(0.7 * s) if low < 0 else 1.2 * s / (100 if high > 1 else 1)
+        y = rng.random(300) < right
+        auto = cal.AutoCalibrator().fit(s, y)
+        drawn += 0 < auto.share_ < 1
+        if 0 < auto.share_ < 1:
+            p, before, curve = (
+                logit(one.fit(s, y).calibrate(at, on_range="allow"))
+                for one in (auto, cal.Uncalibrated(), cal.BLS())
+            )
+            expected = (1 - auto.share_) * np.clip(before, -36, 36) + auto.share_ * curve
+            np.testing.assert_allclose(expit(p), expit(expected), rtol=1e-3)
+            np.testing.assert_allclose(p, expected, atol=0.02 if low < 0 else 1e-3)
+    assert drawn >= 2
+
+
+def test_the_rest_of_a_share_is_one_rate_where_scores_are_points():
+    rng = np.random.default_rng(0)
+    s = np.round(600 + 80 * rng.standard_normal(150))
+    auto = cal.AutoCalibrator().fit(s, rng.random(150) < expit((s - 600) / 200))
+    assert 0 < auto.share_ < 1
+    told = auto.explain()
+    assert "and one rate for all rows the rest" in told
+    assert "the scores as they are" not in told
+
+
 def test_labels_of_any_kind_and_pos_label():
     s, y = rows(400)
     words = np.where(y == 1, "bad", "good")

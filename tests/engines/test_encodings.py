@@ -63,6 +63,22 @@ def test_files_of_windows_are_read_named_and_written_as_they_came(tmp_path, way,
     assert list(tmp_path.iterdir()) == [out, file] or set(tmp_path.iterdir()) == {out, file}
 
 
+def test_a_mark_before_utf_8_is_kept(tmp_path):
+    """Excel writes it as "CSV UTF-8", and without it reads cp1252."""
+    file, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    file.write_bytes(codecs.BOM_UTF8 + TEXT.encode())
+    apply([file], out)
+    assert out.read_bytes().startswith(codecs.BOM_UTF8 + b"Name;")
+    written = out.read_bytes().decode("utf-8-sig").split("\r\n")
+    assert [line.rpartition(";")[0] for line in written] == TEXT.split("\r\n")
+    (tmp_path / "plain.csv").write_bytes(TEXT.encode())
+    _, notes = apply([file, tmp_path / "plain.csv"], out)
+    assert out.read_bytes().startswith(b"Name;")
+    assert not any("encodings" in note for note in notes)
+    apply([file], tmp_path / "out.jsonl")
+    assert (tmp_path / "out.jsonl").read_bytes().startswith(b"{")
+
+
 def test_standard_input_and_a_pipe(tmp_path):
     pipe = tmp_path / "pipe.csv"
     os.mkfifo(pipe)

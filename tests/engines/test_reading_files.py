@@ -46,7 +46,7 @@ def make(folder: Path, content: str | bytes, name: str = "s.csv") -> Path:
 
 
 def fields(path: Path, separator: str = ",") -> list[list[str]]:
-    with path.open(newline="", encoding="utf-8") as stream:
+    with path.open(newline="", encoding="utf-8-sig") as stream:
         return list(csv.reader(stream, delimiter=separator))
 
 

@@ -620,7 +620,8 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
 
 def drawn_towards(before: Trial, curve: Trial, share: float, held: HeldOutCells) -> Trial:
     """The trial of a curve that counts by a ``share`` in the log-odds, and the scores the rest."""
-    odds = (1.0 - share) * logit(before.p) + share * logit(curve.p)
+    scores = np.clip(logit(before.p), -MOST_ODDS, MOST_ODDS)
+    odds = (1.0 - share) * scores + share * logit(curve.p)
     curve.fitted.map_ = drawn = average_odds(curve.map, before.map, share)
     return replace(held.trial(sigmoid(odds)), map=drawn, fitted=curve.fitted, seconds=curve.seconds)
 
@@ -628,20 +629,23 @@ def drawn_towards(before: Trial, curve: Trial, share: float, held: HeldOutCells)
 def average_odds(curve: Piecewise, scores: Map, share: float) -> Piecewise:
     """The average of the log-odds of a curve, by a share, and of the scores as they came.
 
-    It has the knots of the curve, since probabilities and margins are straight lines between these;
-    percentages are not, and get more.
+    Log-odds of scores further from 0 than `MOST_ODDS` count as that. The map has the knots of the
+    curve and those of the scores, also where these lie beyond the curve, which is flat there.
+    Between them probabilities and margins are straight lines; percentages are not, and get more.
 
     >>> line = Piecewise.linear([-1.0, 1.0], [-2.0, 2.0], "logit", "logit")
     >>> average_odds(line, Identity(), 0.25)([0.3]).round(3).tolist(), line([0.3]).round(3).tolist()
     ([0.257], [0.155])
     """
-    x = np.unique(np.concatenate((curve.x, np.clip([-MOST_ODDS, MOST_ODDS], *curve.x[[0, -1]]))))
     straight = isinstance(scores, (Identity, Logistic))
+    bends: Any = (-MOST_ODDS, MOST_ODDS)
+    if isinstance(scores, Piecewise):  # percentages; the one rate of points bends nowhere
+        bends = scores.x if scores.size > 1 else ()
+    x = np.union1d(curve.x, bends)
 
     def average(at: Array) -> Array:
-        before = at if straight else logit(scores(at))
-        odds = (1.0 - share) * before + share * curve.limits(at)[1]
-        return np.clip(odds, -MOST_ODDS, MOST_ODDS)
+        before = np.clip(at if straight else logit(scores(at)), -MOST_ODDS, MOST_ODDS)
+        return (1.0 - share) * before + share * curve.limits(at)[1]
 
     if not straight:
         x, _, _ = refined_lines(average, x, average(x), average(x), MAP_ERROR)

@@ -236,7 +236,8 @@ class Session:
         if path not in self._decoded:
             if known is None or known.utf8:
                 try:
-                    return _csv_source(path, wanted, counted)
+                    own = _csv_source(path, wanted, counted)
+                    return replace(own, encoding=known or UTF8)
                 except NotUtf8Error:
                     if known is not None:
                         raise

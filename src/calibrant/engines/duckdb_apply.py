@@ -167,7 +167,8 @@ class _ApplyJob:
         """The encoding of the output: for CSV that of the files if they agree, else UTF-8."""
         found = dict.fromkeys(source.encoding for source in self.sources)
         first, *others = found
-        if output_file_kind(self.out)[0] != "csv" or all(one.utf8 for one in found):
+        marked_or_not = bool(others) and all(one.utf8 for one in found)
+        if output_file_kind(self.out)[0] != "csv" or marked_or_not:
             return UTF8
         if others:
             self.session.note(f"{self.out.name} is UTF-8: the files have several encodings")
@@ -185,7 +186,7 @@ class _ApplyJob:
         becomes the output, encoded if need be."""
         packed = output_file_kind(self.out)[2]
         with whole_file(self.out) as temporary:
-            if self.encoding.utf8:
+            if self.encoding == UTF8:
                 yield temporary, packed
                 return
             plain = self.session.temporary(f"out-{secrets.token_hex(4)}.csv")

@@ -936,3 +936,17 @@ def test_no_decision_curve_where_it_says_nothing(data):
         assert "What acting" not in report.to_html()
     points = calibration_report(1000 * right, rng.random(2000) < right)
     assert points.decision.names == ("BLS",)  # one rate for all rows is all or none
+
+
+def test_a_curve_that_counts_in_part_is_said_to():
+    random = np.random.default_rng(0)
+    scores = random.random(300)
+    labels = (random.random(300) < scores**1.15).astype(int)
+    auto = cal.AutoCalibrator().fit(scores, labels)
+    assert 0.0 < auto.share_ < 1.0
+    verdict = cal.calibration_report(scores, labels).verdict
+    assert f"It counts {100 * auto.share_:.0f} %, and the scores as they are the rest" in verdict[1]
+    assert auto.to_fitted().provenance["share"] == auto.share_
+    wrong = cal.AutoCalibrator().fit(scores, random.random(300) < scores**4)
+    assert wrong.share_ == 1.0
+    assert "share" not in wrong.to_fitted().provenance

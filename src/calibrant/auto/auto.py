@@ -595,6 +595,8 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         choice: dict[str, Any] = {"chosen": self.chosen_}
         if self.refused_ is not None:
             choice["refused"] = self.refused_
+        if 0.0 < self.share_ < 1.0:
+            choice["share"] = self.share_
         if self.leaderboard_ is not None:
             choice["measures"] = self.leaderboard_.measures()
             choice["leaderboard"] = self.leaderboard_.to_dict(times=False)

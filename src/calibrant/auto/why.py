@@ -277,7 +277,7 @@ def explanation(
         parts = [
             f"{name[:1].upper()}{name[1:]} was chosen. On rows it had not seen "
             f"({_held_out(board)}), it {gained}.",
-            _share_in_words(share, scores_are),
+            share_in_words(share, points=scores_are == "points"),
             _why_all_the_same(before, chosen),
         ]
     parts.append(_ranking_in_words(chosen))
@@ -303,12 +303,11 @@ def why_preferred(board: Leaderboard) -> str:
     )
 
 
-def _share_in_words(share: float, scores_are: str) -> str:
+def share_in_words(share: float, *, points: bool) -> str:
     """How much of the log-odds are the scores as they came (of points: one rate), where they count
     at all."""
     if share >= 1.0:
         return ""
-    points = scores_are == "points"
     kept = "one rate for all rows" if points else "the scores as they are"
     return (
         f"It counts {shown_percent(share, 2)}, and {kept} the rest, since what speaks against "

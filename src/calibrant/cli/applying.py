@@ -569,6 +569,7 @@ _PROVENANCE = {
     "input": "its scores are from",
     "chosen": "chosen",
     "refused": "why",
+    "share": "its share beside the scores",
     "note": "note",
     "notes": "notes",
     "calibrant": "calibrant",

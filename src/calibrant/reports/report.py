@@ -23,7 +23,7 @@ from calibrant.auto.advice import (
     said_direction,
 )
 from calibrant.auto.auto import KINDS, AutoCalibrator, class_fits, count_distinct
-from calibrant.auto.why import Leaderboard, why_preferred
+from calibrant.auto.why import Leaderboard, share_in_words, why_preferred
 from calibrant.data.attributes import read_attributes as read_features
 from calibrant.data.columns import as_in_fit, plain
 from calibrant.data.door import (
@@ -351,6 +351,9 @@ def _report(
         single=contest.single,
         word=evaluation.verdict("log_loss") if compared else None,
     )
+    share = 1.0 if fitted is None else fitted.provenance.get("share", 1.0)
+    drawn = share_in_words(share, points=methods[0].name == ONE_RATE)
+    verdict = (verdict[0], f"{verdict[1]} {drawn}".strip())
     if headline:
         verdict = below_headline(headline, verdict, methods, useless=useless)
     rule = "" if contest.single else why_preferred(contest.board)

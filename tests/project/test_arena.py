@@ -515,7 +515,7 @@ def test_every_table_comes_again_from_the_matches(root, tmp_path):
 def test_the_page_has_the_pairs_of_the_committed_results(root):
     """If this fails after a run, `python -m benchmarks.arena --from-results` mends it."""
     pages = room(root, "pages")
-    page = (root / "docs" / "evidence" / "arena.md").read_text(encoding="utf-8")
+    page = (root / "benchmarks" / "results" / "arena.md").read_text(encoding="utf-8")
     for kind in ("binary", "several"):
         path = root / "benchmarks" / "results" / f"arena_{kind}_datasets.csv"
         assert pages.paired_table(pd.read_csv(path, index_col="family")) in page

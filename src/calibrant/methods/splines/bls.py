@@ -242,8 +242,8 @@ def _main_members(fits: Sequence[MemberFit], weights: Array) -> tuple[tuple[Memb
 # --- From the table to cells on the axis ----------------------------------------------------------
 # The *axis* is what the map's knots are on: log-odds of probabilities, or margins as they are.
 # Members are functions of one of two coordinates of the axis: a *linear* one, and the normal score
-# of the mid-*rank*. Everything is symmetric: if scores and labels are turned round, so is the
-# result.
+# of the mid-*rank*. All of them are symmetric: if scores and labels are turned round, so is the
+# member. (The map then keeps other knots, see `BLS`.)
 
 
 #: log-odds are cut here in the members that are linear or smooth in them

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from calibrant import ScoreTable, metrics
 from calibrant.errors import CalibrationWarning
 from calibrant.metrics import point_measures as windows
+from calibrant.metrics.chance import cautious_gap
 from strategies import PROBABILITIES, REAL, WHOLE, rows
 from twins import metrics as naive
 
@@ -337,3 +338,8 @@ def test_the_other_class_and_two_columns(data):
         assert measure(words, p, sample_weight=w, pos_label="yes") == value
         mirrored = measure(words, pair, sample_weight=w, pos_label="no")
         assert mirrored == measure(1 - y, 1 - p, sample_weight=w)
+
+
+def test_a_gap_of_very_many_standard_errors():
+    gap, error = np.array([-1.0, 0.5]), np.array([7.5e-155, 0.0])
+    assert cautious_gap(gap, error).tolist() == [1.0, 0.5]

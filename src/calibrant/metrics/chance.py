@@ -284,6 +284,7 @@ def cautious_gap(gap: Array, error: Array) -> Array:
     τ(x) = √(4/π)·e^(−x²/2) has the expectation √(2/π)·e^(−δ²/4).
     """
     x = np.divide(gap, error, out=np.full_like(gap, np.inf), where=error > 0)
+    x = np.clip(x, -100.0, 100.0)  # the square of more could overflow, and e^(−x²/2) is 0 already
     return np.abs(gap) - error * (_FOLDED * math.sqrt(2.0)) * np.exp(-(x**2) / 2)
 
 

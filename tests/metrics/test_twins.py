@@ -341,5 +341,5 @@ def test_the_other_class_and_two_columns(data):
 
 
 def test_a_gap_of_very_many_standard_errors():
-    gap, error = np.array([-1.0, 0.5]), np.array([7.5e-155, 0.0])
+    gap, error = np.array([-1.0, 0.5]), np.array([1e-160, 0.0])
     assert cautious_gap(gap, error).tolist() == [1.0, 0.5]
